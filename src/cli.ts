@@ -13,6 +13,7 @@ import {
   formIn,
   formOf,
 } from './commands/table.ts';
+import { declareOptions } from './compose/command-options.ts';
 import { helpLines, overview } from './commands/overview.ts';
 import { renderLine } from './compose/output/text-style.ts';
 import { configVariable, isUsual, withConfig } from './compose/output/printed-commands.ts';
@@ -74,7 +75,7 @@ export async function main(given: readonly string[], real: Shell): Promise<numbe
     if (called?.load) {
       const module = await called.load();
       const command = called.name.split(' ').reduce(memberOf, program);
-      module.options(command);
+      declareOptions(command, module.options);
       if (module.help) command.addHelpText('after', `\n${module.help.replace(/^\n/, '')}`);
       const { name, example } = called;
       if (example) command.addHelpText('after', `\nExample: crm-mirror ${name} ${example}`);
@@ -94,7 +95,8 @@ export async function main(given: readonly string[], real: Shell): Promise<numbe
       ? []
       : commands.filter((one) => one.name.startsWith(`${called?.name} `));
     for (const { name, load } of members) {
-      (await load?.())?.options(name.split(' ').reduce(memberOf, program));
+      const { options = {} } = (await load?.()) ?? {};
+      declareOptions(name.split(' ').reduce(memberOf, program), options);
     }
     await program.parseAsync(argv.length > 0 ? [...argv] : ['--help'], { from: 'user' });
     return code;

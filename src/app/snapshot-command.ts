@@ -1,36 +1,16 @@
-/** Shares the flags, opening and output of all commands that read a mirror's snapshot. */
+/** Shares the opening and output of all commands that read a mirror's snapshot. */
 import { existsSync } from 'node:fs';
-import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { withSnapshot } from '../compose/assemble-mirror.ts';
 import { orHandOver } from './remote/worker-handover.ts';
 import { namesIn, see, type Seen } from '../views/lookup/seen-mirror.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { configOption } from '../compose/output/printed-commands.ts';
+import type { LookFlags } from '../compose/command-options.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import type { Line } from '../compose/output/text-style.ts';
 import { sectionLines } from '../views/render/text.ts';
 import type { Section } from '../views/sections.ts';
-
-export interface LookFlags {
-  config: string;
-  json?: true;
-  addresses?: true;
-}
-
-/** Adds the flags of a command that does not name people. */
-export function lookOptions(command: Command): Command {
-  return command.addOption(configOption()).option('--json', 'print one JSON document');
-}
-
-/** Adds the flags of a command that names people. */
-export function namingOptions(command: Command): Command {
-  return lookOptions(command).option(
-    '--addresses',
-    'name people by their address also where stdout is no terminal',
-  );
-}
 
 /** The result of a command: the document for --json, and what people read. */
 export interface CommandAnswer {

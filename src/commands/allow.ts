@@ -1,23 +1,23 @@
 import type { Command } from 'commander';
+import { by, type FlagsOf, looking, onPerson } from '../compose/command-options.ts';
 import { all, type Entry } from '../domain/do-not-contact.ts';
 import { allow, type Allowed } from '../engine/erasure/person-decisions.ts';
-import { lookOptions } from '../app/snapshot-command.ts';
-import { personOptions, withPerson, type PersonFlags } from '../app/run/person-command.ts';
+import { withPerson } from '../app/run/person-command.ts';
 import { operatorName } from '../compose/output/operator-name.ts';
 import { reasonOf, requiredText } from '../compose/output/reason-option.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { instant } from '../compose/output/format-values.ts';
 
-interface Flags extends PersonFlags {
-  reason?: string;
-  by?: string;
-}
-
-export function options(command: Command): void {
-  personOptions(lookOptions(command))
-    .requiredOption('--reason <text>', 'why; the do-not-contact list keeps it, with the date')
-    .option('--by <name>', 'who decides (the user and host that call it)');
-}
+export const options = {
+  ...looking,
+  ...onPerson,
+  'reason <text>': {
+    text: 'why; the do-not-contact list keeps it, with the date',
+    isRequired: true,
+  },
+  ...by,
+};
+type Flags = FlagsOf<typeof options>;
 
 export const help = `
 Removes the entries of the do-not-contact list for this address, and for the ids that the CRM has

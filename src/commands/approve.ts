@@ -5,7 +5,8 @@
  */
 import { checkedJson } from '../domain/stored-json.ts';
 import { existsSync } from 'node:fs';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
+import { by, type FlagsOf, looking, type LookFlags } from '../compose/command-options.ts';
 import { z } from 'zod';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
@@ -37,7 +38,7 @@ import {
 } from '../engine/guard/plan-decisions.ts';
 import { signPart } from '../engine/guard/signed-approvals.ts';
 import { heldWords } from '../views/status/attention-list.ts';
-import { change, type LookFlags, lookOptions, print } from '../app/snapshot-command.ts';
+import { change, print } from '../app/snapshot-command.ts';
 import { withWords } from '../app/remote/worker-handover.ts';
 import { type DeciderFlags, deciderOf } from '../app/run/decider-options.ts';
 import { readOnlyPeople } from '../app/run/only-people.ts';
@@ -48,43 +49,71 @@ import { instant } from '../compose/output/format-values.ts';
 import { operatorName } from '../compose/output/operator-name.ts';
 import { commandLine } from '../compose/output/printed-commands.ts';
 
+const ops = [...new Set(guardClasses.flatMap(({ counts }) => counts.ops))];
+const guardKeys = guardClasses.map(({ configKey }) => configKey);
+/** The plan, and what selects a part of it. */
+const partOptions = {
+  ...looking,
+  '[hash]': 'the plan whose changes await approval, as a run, `plan` and `status` show it',
+  'plan <file>': 'instead of the hash: a file that `crm-mirror plan --out` has written',
+  'channel <channel-id>': 'only the changes in this channel',
+  'op <op>': `only these changes: ${ops.join(', ')}`,
+  'guard <key>': `only what this guard withholds: ${guardKeys.join(', ')}`,
+  'people <file>': 'only these people: an address or CRM id on each line',
+  ...by,
+};
+const reason = 'why; it is stored and shown, so name no address in it';
+const approveOptions = {
+  ...partOptions,
+  'reason <text>': reason,
+  'sign <keyfile>': 'sign as an approver of policy.approvers, with this private key',
+  'new-key <file>': 'only make a private key for --sign, and print its public key',
+  'signature <text>': { text: 'a signature made elsewhere', isHidden: true },
+} as const;
+const rejectOptions = {
+  ...partOptions,
+  'reason <text>': { text: reason, isRequired: true },
+} as const;
+type DecisionFlags = FlagsOf<typeof partOptions> & DeciderFlags;
+
 export const parts = {
-  approve: { options: approveOptions, run: runApprove },
-  reject: { options: rejectOptions, run: runReject },
+  approve: {
+    options: approveOptions,
+    help:
+      'Runs nothing. The next runs make the approved changes that are still wanted, each once, until\n' +
+      'a full run ends well, seven days at most. People who are missing from the CRM are opted\n' +
+      'out and deleted by full runs only; people with a deletion flag in the CRM also by fast\n' +
+      'runs, events and `sync --person`. People who are added later still await approval.\n\n' +
+      '--channel, --op, --guard and --people approve only the changes that match all of them. The\n' +
+      'others still await approval under the same hash. The hash of a rejected part (see `reject`)\n' +
+      'takes the rejection back.\n\n' +
+      'With policy.approvers, an approval takes effect once enough of them have signed the same\n' +
+      'changes with --sign. The key stays here: a worker receives only the signature.',
+    run: runApprove,
+  },
+  reject: {
+    options: rejectOptions,
+    help:
+      'The changes are not sent and no longer await approval, as long as the CRM asks for the very\n' +
+      'same change, 30 days at most; then they await approval again. If a full run finds that the\n' +
+      'CRM no longer asks for a change, its rejection ends. What was approved under another hash is\n' +
+      'left out; the hash of an approval also ends that approval, but a run in progress may still\n' +
+      'send what was approved.\n\n' +
+      'An opt-out that the CRM states cannot be rejected (exit 2): it waits for an approval, for a\n' +
+      'change in the CRM, or for the end of `holdFor`.\n\n' +
+      '--channel, --op, --guard and --people reject only the changes that match all of them.\n' +
+      '`approve` with the hash of the rejected part, which this command and `status` print, takes it\n' +
+      'back.',
+    run: runReject,
+  },
 } satisfies Record<string, CommandModule>;
-
-function approveOptions(command: Command): void {
-  partOptions(command)
-    .option('--reason <text>', 'why; it is stored and shown, so name no address in it')
-    .option('--sign <keyfile>', 'sign as an approver of policy.approvers, with this private key')
-    .option('--new-key <file>', 'only make a private key for --sign, and print its public key')
-    .addOption(new Option('--signature <text>', 'a signature made elsewhere').hideHelp())
-    .addHelpText(
-      'after',
-      '\nRuns nothing. The next runs make the approved changes that are still wanted, each once, until\n' +
-        'a full run ends well, seven days at most. People who are missing from the CRM are opted\n' +
-        'out and deleted by full runs only; people with a deletion flag in the CRM also by fast\n' +
-        'runs, events and `sync --person`. People who are added later still await approval.\n\n' +
-        '--channel, --op, --guard and --people approve only the changes that match all of them. The\n' +
-        'others still await approval under the same hash. The hash of a rejected part (see `reject`)\n' +
-        'takes the rejection back.\n\n' +
-        'With policy.approvers, an approval takes effect once enough of them have signed the same\n' +
-        'changes with --sign. The key stays here: a worker receives only the signature.',
-    );
-}
-
-interface SigningFlags {
-  newKey?: string;
-  sign?: string;
-  signature?: string;
-}
 
 /**
  * Approves what a guard still withholds under a plan, or a part of it. If nothing awaits approval
  * under that hash, throws Invalid with a list of the plans that do await approval.
  */
 async function runApprove(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<DecisionFlags & SigningFlags>();
+  const flags = command.opts<FlagsOf<typeof approveOptions>>();
   if (flags.newKey !== undefined) {
     const publicKey = newKey(flags.newKey);
     const lines = [
@@ -192,24 +221,6 @@ function linesOf(
   ];
 }
 
-function rejectOptions(command: Command): void {
-  partOptions(command)
-    .requiredOption('--reason <text>', 'why; it is stored and shown, so name no address in it')
-    .addHelpText(
-      'after',
-      '\nThe changes are not sent and no longer await approval, as long as the CRM asks for the very\n' +
-        'same change, 30 days at most; then they await approval again. If a full run finds that the\n' +
-        'CRM no longer asks for a change, its rejection ends. What was approved under another hash is\n' +
-        'left out; the hash of an approval also ends that approval, but a run in progress may still\n' +
-        'send what was approved.\n\n' +
-        'An opt-out that the CRM states cannot be rejected (exit 2): it waits for an approval, for a\n' +
-        'change in the CRM, or for the end of `holdFor`.\n\n' +
-        '--channel, --op, --guard and --people reject only the changes that match all of them.\n' +
-        '`approve` with the hash of the rejected part, which this command and `status` print, takes it\n' +
-        'back.',
-    );
-}
-
 /**
  * Rejects what a guard withholds under a plan, or a part of it. Throws Invalid for an unknown plan,
  * and for opt-outs that the CRM states.
@@ -253,33 +264,6 @@ function holdingOf(snapshot: Snapshot | undefined, plan: string): Snapshot {
   if (!snapshot?.holds.get(plan)) throw unknownPlan(snapshot?.holds.current() ?? [], plan);
   return snapshot;
 }
-
-/** The flags of a decision about a plan or a part of it. */
-interface DecisionFlags extends LookFlags, DeciderFlags {
-  plan?: string;
-  channel?: string;
-  op?: string;
-  guard?: string;
-  people?: string;
-}
-
-/** Adds the plan, and the flags that select a part of it. */
-function partOptions(command: Command): Command {
-  return lookOptions(command)
-    .argument(
-      '[hash]',
-      'the plan whose changes await approval, as a run, `plan` and `status` show it',
-    )
-    .option('--plan <file>', 'instead of the hash: a file that `crm-mirror plan --out` has written')
-    .option('--channel <channel-id>', 'only the changes in this channel')
-    .option('--op <op>', `only these changes: ${ops.join(', ')}`)
-    .option('--guard <key>', `only what this guard withholds: ${guardKeys.join(', ')}`)
-    .option('--people <file>', 'only these people: an address or CRM id on each line')
-    .option('--by <name>', 'who decides (the user and host that call it)');
-}
-
-const ops = [...new Set(guardClasses.flatMap(({ counts }) => counts.ops))];
-const guardKeys = guardClasses.map(({ configKey }) => configKey);
 
 /** What a command decides about. */
 type Wanted = ReturnType<typeof wantedOf>;

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
+import { type FlagsOf, type LookFlags, looking, output } from '../compose/command-options.ts';
 import { resolve } from 'node:path';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { knownHead } from '../store/memory/audit-trail.ts';
 import type { AuditLog } from '../store/memory/audit-log.ts';
 import type { StoredEntry } from '../store/memory/audit-entry.ts';
@@ -25,7 +26,7 @@ import type { CommandModule, Shell } from '../compose/process-shell.ts';
 import { sinceOf } from '../views/lookup/list-options.ts';
 import { wordOf } from '../views/lookup/person-names.ts';
 import { recordNamed } from '../views/person/recorded-rows.ts';
-import { type CommandAnswer, type LookFlags, lookOptions, print } from '../app/snapshot-command.ts';
+import { type CommandAnswer, print } from '../app/snapshot-command.ts';
 import { see, type Seen } from '../views/lookup/seen-mirror.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { writeLines } from '../compose/output/write-export.ts';
@@ -33,51 +34,49 @@ import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
 import { counted } from '../domain/values/counted.ts';
 
+const times = '2026-03-01T12:00:00Z, 2026-03-01, 7d';
+const since = { 'since <time>': `only entries from then on: ${times}` };
+const verifyOptions = {
+  ...looking,
+  'public-key <file...>':
+    'accept only these keys (PEM), so that a log that was signed anew is found',
+  'file <file>': 'verify an export in JSON lines instead, without a configuration',
+  'head <seq:hash>':
+    'an end of this log that you kept elsewhere (head in the JSON), so that a cut end is found',
+};
+const showOptions = {
+  ...looking,
+  '<record>':
+    'an address, a hash, a CRM id, the key of a template, the hash of a plan, or the mark of a person in an export',
+  ...since,
+};
+const exportOptions = {
+  ...looking,
+  ...since,
+  'format <format>': {
+    text: 'jsonl: a JSON document a line; csv: for a spreadsheet',
+    choices: ['jsonl', 'csv'] as const,
+    default: 'jsonl',
+  },
+  ...output,
+};
+type ExportFlags = FlagsOf<typeof exportOptions>;
+
 export const parts = {
   verify: {
-    options: (command) => {
-      lookOptions(command)
-        .option(
-          '--public-key <file...>',
-          'accept only these keys (PEM), so that a log that was signed anew is found',
-        )
-        .option('--file <file>', 'verify an export in JSON lines instead, without a configuration')
-        .option(
-          '--head <seq:hash>',
-          'an end of this log that you kept elsewhere (head in the JSON), so that a cut end is found',
-        );
-    },
+    options: verifyOptions,
     help: 'The exit code is 0 only if the log is whole. It reads the log only and works during a run.',
     run: verify,
   },
   show: {
-    options: (command) => {
-      lookOptions(command)
-        .argument(
-          '<record>',
-          'an address, a hash, a CRM id, the key of a template, the hash of a plan, or the mark of a person in an export',
-        )
-        .option(
-          '--since <time>',
-          'only entries from then on: 2026-03-01T12:00:00Z, 2026-03-01, 7d',
-        );
-    },
+    options: showOptions,
     help:
       'The oldest first. The log itself contains no address: it is found by a keyed hash, which ' +
       '`forget` drops. It reads the log only and works during a run.',
     run: show,
   },
   export: {
-    options: (command) => {
-      lookOptions(command)
-        .option('--since <time>', 'only entries from then on: 2026-03-01T12:00:00Z, 2026-03-01, 7d')
-        .addOption(
-          new Option('--format <format>', 'jsonl: a JSON document a line; csv: for a spreadsheet')
-            .choices(['jsonl', 'csv'])
-            .default('jsonl'),
-        )
-        .option('--output <file>', 'write to this file, which must not exist, and not to stdout');
-    },
+    options: exportOptions,
     help:
       'It contains no address: people are marks of this log (person), which `audit show` finds by ' +
       'the address. It reads the log only and works during a run.',
@@ -85,14 +84,8 @@ export const parts = {
   },
 } satisfies Record<string, CommandModule>;
 
-interface VerifyFlags extends LookFlags {
-  file?: string;
-  head?: string;
-  publicKey?: string[];
-}
-
 async function verify(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<VerifyFlags>();
+  const flags = command.opts<FlagsOf<typeof verifyOptions>>();
   const trusted = (flags.publicKey ?? []).map((file) => readFileSync(file, 'utf8'));
   const kept = flags.head === undefined ? undefined : headIn(flags.head);
   if (flags.file !== undefined) {
@@ -113,12 +106,8 @@ async function verify(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-interface ShowFlags extends LookFlags {
-  since?: string;
-}
-
 async function show(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<ShowFlags>();
+  const flags = command.opts<FlagsOf<typeof showOptions>>();
   const [who = ''] = command.args;
   return withLog(flags, shell, async ({ log, seen }) => {
     const code = codeOf({ log, seen }, shell);
@@ -159,12 +148,6 @@ async function rowsAbout(
 
 function isHash(word: string, digits: number): boolean {
   return word.length === digits && /^[0-9a-f]+$/.test(word);
-}
-
-interface ExportFlags extends LookFlags {
-  since?: string;
-  format: 'jsonl' | 'csv';
-  output?: string;
 }
 
 async function exportAll(command: Command, shell: Shell): Promise<number> {

@@ -1,10 +1,13 @@
 import type { Command } from 'commander';
-import { pass, passOptions, writingOptions, type PassFlags } from '../app/run/run-command.ts';
+import { limiting, running, writing } from '../compose/command-options.ts';
+import { pass, type PassFlags } from '../app/run/run-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
 
-export function options(command: Command): void {
-  writingOptions(passOptions(command));
-}
+export const options = {
+  ...running,
+  ...limiting,
+  ...writing,
+};
 
 export const help = `
 Stop it whenever you like: what was done is recorded, and the next call goes on from there.`;

@@ -1,16 +1,18 @@
 import { existsSync, statSync } from 'node:fs';
+import { type LookFlags, looking } from '../compose/command-options.ts';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { Invalid, renderProblem } from '../domain/errors.ts';
 import { backUp } from '../store/database/database-backup.ts';
-import { look, lookOptions, type LookFlags } from '../app/snapshot-command.ts';
+import { look } from '../app/snapshot-command.ts';
 import { copiesOf } from '../compose/mirror-copies.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { instant, size } from '../compose/output/format-values.ts';
 
-export function options(command: Command): void {
-  lookOptions(command).argument('<file>', 'where the copy goes; nothing is overwritten');
-}
+export const options = {
+  ...looking,
+  '<file>': 'where the copy goes; nothing is overwritten',
+};
 
 export const help = `
 Also writes FILE-memory, a copy of the memory (do-not-contact list, audit log and request log),

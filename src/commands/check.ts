@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { type LookFlags, looking } from '../compose/command-options.ts';
 import { renderProblem } from '../domain/errors.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { systemClock } from '../http/system-clock.ts';
@@ -13,7 +14,7 @@ import {
   type CheckedPart,
 } from '../app/check/part-check.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { type LookFlags, lookOptions, print } from '../app/snapshot-command.ts';
+import { print } from '../app/snapshot-command.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
 import {
   ignoredWords,
@@ -33,12 +34,10 @@ import type { SourceCheck } from '../app/check/source-check.ts';
 import { counted, withCommas } from '../domain/values/counted.ts';
 import type { Section, Text } from '../views/sections.ts';
 
-export function options(command: Command): void {
-  lookOptions(command).option(
-    '--addresses',
-    'show values of the CRM also where stdout is no terminal',
-  );
-}
+export const options = {
+  ...looking,
+  addresses: 'show values of the CRM also where stdout is no terminal',
+};
 
 /**
  * Validates the configuration, then reads both sides without writing anything. The exit code is 2

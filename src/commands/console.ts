@@ -1,7 +1,8 @@
 /** Serves the console beside runs from cron, on this machine, until it is asked to stop. */
 import { randomBytes } from 'node:crypto';
+import { type FlagsOf } from '../compose/command-options.ts';
 import { dirname, join } from 'node:path';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { configOption } from '../compose/output/printed-commands.ts';
 import type { Config } from '../config/config.ts';
 import { refuseTwins, loadConfig } from '../config/load-config.ts';
@@ -18,26 +19,16 @@ import { operatorName } from '../compose/output/operator-name.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { stopped } from '../compose/stop-signals.ts';
 
-interface Flags {
-  config: string[];
-  port?: string;
-  host?: string;
-  addUser?: string;
-  role: Role;
-}
-
 const defaultPort = 8081;
 
-export function options(command: Command): void {
-  command
-    .addOption(configOption('several'))
-    .option('--port <n>', `port to listen on; 0 picks a free one (default: ${defaultPort})`)
-    .option('--host <address>', 'address to listen on (default: 127.0.0.1)')
-    .option('--add-user <name>', 'add a user to server.users, print a new password, and end')
-    .addOption(
-      new Option('--role <role>', 'what that user may do').choices(roles).default('viewer'),
-    );
-}
+export const options = {
+  'config <file...>': () => configOption('several'),
+  'port <n>': `port to listen on; 0 picks a free one (default: ${defaultPort})`,
+  'host <address>': 'address to listen on (default: 127.0.0.1)',
+  'add-user <name>': 'add a user to server.users, print a new password, and end',
+  'role <role>': { text: 'what that user may do', choices: roles, default: 'viewer' },
+};
+type Flags = FlagsOf<typeof options>;
 
 export const help = `
 Reads the snapshot only, so it works beside runs from cron and beside a worker, which has the same

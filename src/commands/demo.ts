@@ -4,6 +4,7 @@
  * present state. If a claim is false, it is named and the demo fails.
  */
 import type { Command } from 'commander';
+import type { FlagsOf } from '../compose/command-options.ts';
 import { changeCrm, changePlatform, claims, type Claims } from '../trials/demo/sample-people.ts';
 import {
   type ClaimResult,
@@ -25,13 +26,13 @@ import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { withCommas } from '../domain/values/counted.ts';
 
-export function options(command: Command): void {
-  command.option('--dir <folder>', 'an empty or new folder for what is left');
-}
+export const options = {
+  'dir <folder>': 'an empty or new folder for what is left',
+};
 
 /** Plays the demo. The exit code is 0 if every claim was true, otherwise 1. */
 export async function run(command: Command, shell: Shell): Promise<number> {
-  const folder = makeFolder(command.opts<{ dir?: string }>().dir);
+  const folder = makeFolder(command.opts<FlagsOf<typeof options>>().dir);
   const stage = await openStage(folder, shell);
   const page = createPage(shell);
   const untrue: ClaimResult[] = [];

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { type FlagsOf } from '../compose/command-options.ts';
 import type { Command } from 'commander';
 import { createEmulator, type Emulator } from '../emulator/emulator.ts';
 import { faultKinds } from '../emulator/faults/faults.ts';
@@ -18,42 +19,22 @@ import { exitCode } from '../compose/output/exit-codes.ts';
 import { lasting } from '../compose/output/format-values.ts';
 import { withCommas } from '../domain/values/counted.ts';
 
-interface Flags {
-  port: string;
-  limit?: string[];
-  algorithm?: string;
-  quirk?: string[];
-  fault?: string[];
-  seed: string;
-  key?: string;
-  channel?: string[];
-  data?: string;
-  seedFile?: string;
-  json?: true;
-}
-
 const defaultChannels = ['ch_news=Newsletter', 'ch_product=Product updates'];
 
-export function options(command: Command): void {
-  command
-    .option('--port <n>', 'port to listen on; 0 picks a free one', '4010')
-    .option('--limit <route=limit/window...>', 'such as contacts.enrol=30/60 (30 in 60 seconds)')
-    .option('--algorithm <name>', 'how limits are counted (default: fixed); listed below')
-    .option('--quirk <name...>', 'differ from the specification; listed below')
-    .option('--fault <kind=rate@route...>', 'fail, such as 500=0.05@contacts.enrol; listed below')
-    .option('--seed <n>', 'the same seed gives the same ids, API key and faults', '1')
-    .option('--key <key>', 'API key (default: drawn from the seed)')
-    .option(
-      '--channel <id=Name...>',
-      `such as ch_news=Newsletter:opt_in, with its default (default: ${defaultChannels.join(', ')})`,
-    )
-    .option('--data <file>', 'keep the world in this SQLite file, and go on with the one in it')
-    .option(
-      '--seed-file <file>',
-      'what is there at first, as YAML or JSON; not for a --data in use',
-    )
-    .option('--json', 'print one JSON document');
-}
+export const options = {
+  'port <n>': { text: 'port to listen on; 0 picks a free one', default: '4010' },
+  'limit <route=limit/window...>': 'such as contacts.enrol=30/60 (30 in 60 seconds)',
+  'algorithm <name>': 'how limits are counted (default: fixed); listed below',
+  'quirk <name...>': 'differ from the specification; listed below',
+  'fault <kind=rate@route...>': 'fail, such as 500=0.05@contacts.enrol; listed below',
+  'seed <n>': { text: 'the same seed gives the same ids, API key and faults', default: '1' },
+  'key <key>': 'API key (default: drawn from the seed)',
+  'channel <id=Name...>': `such as ch_news=Newsletter:opt_in, with its default (default: ${defaultChannels.join(', ')})`,
+  'data <file>': 'keep the world in this SQLite file, and go on with the one in it',
+  'seed-file <file>': 'what is there at first, as YAML or JSON; not for a --data in use',
+  json: 'print one JSON document',
+};
+type Flags = FlagsOf<typeof options>;
 
 export const help = `
 Algorithms:

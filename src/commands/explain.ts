@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
+import { type FlagsOf, naming } from '../compose/command-options.ts';
 import { resolve } from 'node:path';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { Invalid, renderProblem } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import { counted } from '../domain/values/counted.ts';
@@ -20,35 +21,21 @@ import { see } from '../views/lookup/seen-mirror.ts';
 import { askAbout, type PersonDocument, recordedAbout } from '../views/person/person-document.ts';
 import { headOf, personSections } from '../views/person/person-sections.ts';
 import { recordNamed } from '../views/person/recorded-rows.ts';
-import { type Format, signedText, verifyFile, writeSigned } from '../views/person/signed-person.ts';
-import { type LookFlags, namingOptions, print } from '../app/snapshot-command.ts';
+import { formats, signedText, verifyFile, writeSigned } from '../views/person/signed-person.ts';
+import { print } from '../app/snapshot-command.ts';
 
-interface Flags extends LookFlags {
-  offline?: true;
-  asOf?: string;
-  verbose?: true;
-  output?: string;
-  format?: Format;
-  verify?: string;
-  publicKey?: string[];
-}
-
-export function options(command: Command): void {
-  namingOptions(command)
-    .argument('[person]', 'an address, a CRM id, or a hash (#9cc428f416d4)')
-    .option('--verbose', 'print every rule that is tried, and all that happened')
-    .option('--offline', 'ask neither the CRM nor the platform: what is recorded')
-    .option('--as-of <time>', 'what was known then: 2026-03-01T12:00:00Z, 2026-03-01, 7d')
-    .option('--output <file>', 'write all of it to a new file, and sign it (FILE.sig)')
-    .addOption(
-      new Option('--format <format>', 'of the file; by default as its name ends').choices([
-        'json',
-        'html',
-      ]),
-    )
-    .option('--verify <file>', 'say whether the signature of such a file fits, and of which key')
-    .option('--public-key <file...>', 'with --verify: accept only these keys (PEM)');
-}
+export const options = {
+  ...naming,
+  '[person]': 'an address, a CRM id, or a hash (#9cc428f416d4)',
+  verbose: 'print every rule that is tried, and all that happened',
+  offline: 'ask neither the CRM nor the platform: what is recorded',
+  'as-of <time>': 'what was known then: 2026-03-01T12:00:00Z, 2026-03-01, 7d',
+  'output <file>': 'write all of it to a new file, and sign it (FILE.sig)',
+  'format <format>': { text: 'of the file; by default as its name ends', choices: formats },
+  'verify <file>': 'say whether the signature of such a file fits, and of which key',
+  'public-key <file...>': 'with --verify: accept only these keys (PEM)',
+};
+type Flags = FlagsOf<typeof options>;
 
 export const help = `
 Reads the CRM, the platform, the snapshot, the do-not-contact list, the audit log and the request

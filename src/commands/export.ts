@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { type Command, Option } from 'commander';
+import { type FlagsOf, looking, naming, output } from '../compose/command-options.ts';
 import { Invalid } from '../domain/errors.ts';
 import type { RecordTypeName } from '../domain/record.ts';
 import { counted } from '../domain/values/counted.ts';
@@ -13,33 +13,35 @@ import {
   entriesSection,
   ownerships,
   type RecordedEntry,
-  type RowFilter,
   selected,
   statuses,
 } from '../views/person/recorded-rows.ts';
 import { renderLine } from '../compose/output/text-style.ts';
 import { sectionLines } from '../views/render/text.ts';
-import { look, type LookFlags, lookOptions, namingOptions } from '../app/snapshot-command.ts';
+import { look } from '../app/snapshot-command.ts';
 
 const formats = ['jsonl', 'csv', 'table'] as const;
 
-interface Flags extends LookFlags, RowFilter {
-  format: (typeof formats)[number];
-  output?: string;
-  limit?: string;
-}
-
-function rowOptions(command: Command): Command {
-  return command
-    .addOption(new Option('--ownership <ownership>', 'only this one').choices(ownerships))
-    .addOption(
-      new Option('--format <format>', 'a JSON document a line, CSV, or a table to read')
-        .choices(formats)
-        .default('jsonl'),
-    )
-    .option('--limit <n>', 'how many at most')
-    .option('--output <file>', 'write to this file, which must not exist, and not to stdout');
-}
+const shared = {
+  'ownership <ownership>': { text: 'only this one', choices: ownerships },
+  'format <format>': {
+    text: 'a JSON document a line, CSV, or a table to read',
+    choices: formats,
+    default: 'jsonl',
+  },
+  'limit <n>': 'how many at most',
+  ...output,
+};
+const peopleOptions = {
+  ...naming,
+  ...shared,
+  'channel <channel>': 'only people with a record of this channel',
+  'status <status>': {
+    text: 'only this one, in any channel or in --channel',
+    choices: statuses,
+  },
+};
+type Flags = FlagsOf<typeof peopleOptions>;
 
 const ownershipHelp =
   '  ownership   created or adopted: ours; noted: not ours, but its opt-out is remembered\n';
@@ -47,15 +49,7 @@ const reading = '\nReads the snapshot only and changes nothing, so it works duri
 
 export const parts = {
   people: {
-    options: (command) => {
-      rowOptions(namingOptions(command))
-        .option('--channel <channel>', 'only people with a record of this channel')
-        .addOption(
-          new Option('--status <status>', 'only this one, in any channel or in --channel').choices(
-            statuses,
-          ),
-        );
-    },
+    options: peopleOptions,
     help:
       '  status      subscribed or unsubscribed (in a channel), all_mail: opted out of all mail, ' +
       'blocked or suppressed; vanished: no longer on the platform\n' +
@@ -66,9 +60,7 @@ export const parts = {
     run: async (command, shell) => write('contact', command.opts<Flags>(), shell),
   },
   templates: {
-    options: (command) => {
-      rowOptions(lookOptions(command));
-    },
+    options: { ...looking, ...shared },
     help: `${ownershipHelp}${reading}`,
     run: async (command, shell) => write('template', command.opts<Flags>(), shell),
   },

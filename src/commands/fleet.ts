@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
+import type { FlagsOf } from '../compose/command-options.ts';
 import type { CommandModule, Shell } from '../compose/process-shell.ts';
 import { print } from '../app/snapshot-command.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
@@ -24,31 +25,22 @@ import {
 import { fleetSections, type ShownFleet, shownFleet } from '../views/status/fleet-sections.ts';
 import { connectQuickly, type Quick } from '../compose/queues/redis-connections.ts';
 
+const options = {
+  'config <file>': () => new Option('-c, --config <file>', 'the configuration of one mirror'),
+  'mirrors <folder>': 'the folder of configurations that the workers serve',
+  json: 'print one JSON document',
+};
+const drainOptions = {
+  '<node>': 'the name of a worker in `fleet status`, or how it begins',
+  ...options,
+  undo: 'let it have mirrors again',
+};
+type Flags = Partial<FlagsOf<typeof drainOptions>>;
+
 export const parts = {
-  status: { options: fleetOptions, run: status },
-  drain: {
-    options: (command) => {
-      command.argument('<node>', 'the name of a worker in `fleet status`, or how it begins');
-      fleetOptions(command);
-      command.option('--undo', 'let it have mirrors again');
-    },
-    run: drain,
-  },
+  status: { options, run: status },
+  drain: { options: drainOptions, run: drain },
 } satisfies Record<string, CommandModule>;
-
-interface Flags {
-  config?: string;
-  mirrors?: string;
-  json?: true;
-  undo?: true;
-}
-
-function fleetOptions(command: Command): void {
-  command
-    .option('-c, --config <file>', 'the configuration of one mirror')
-    .option('--mirrors <folder>', 'the folder of configurations that the workers serve')
-    .option('--json', 'print one JSON document');
-}
 
 async function status(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();

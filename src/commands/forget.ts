@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
+import { type FlagsOf, naming, onPerson } from '../compose/command-options.ts';
 import { type Certificate, forget } from '../engine/erasure/forget-person.ts';
 import { filesAside } from '../store/database/snapshot-folder.ts';
 import { explain } from '../compose/output/failure-report.ts';
 import { withWords } from '../app/remote/worker-handover.ts';
-import { namingOptions } from '../app/snapshot-command.ts';
 import { see } from '../views/lookup/seen-mirror.ts';
 import { keyOfHash } from '../views/lookup/person-names.ts';
 import { askAgreement } from '../app/init/conversation/talk.ts';
-import { type PersonFlags, personOptions, withPerson } from '../app/run/person-command.ts';
+import { type PersonFlags, withPerson } from '../app/run/person-command.ts';
 import type { Section } from '../views/sections.ts';
 import { Invalid } from '../domain/errors.ts';
 import type { Shell } from '../compose/process-shell.ts';
@@ -16,14 +16,12 @@ import { instant } from '../compose/output/format-values.ts';
 import { operatorName } from '../compose/output/operator-name.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 
-interface Flags extends PersonFlags {
-  yes?: true;
-}
-
-export function options(command: Command): void {
-  const named = personOptions(namingOptions(command));
-  named.option('--yes', 'agree to it, and ask nothing');
-}
+export const options = {
+  ...naming,
+  ...onPerson,
+  yes: 'agree to it, and ask nothing',
+};
+type Flags = FlagsOf<typeof options>;
 
 export const help = `
 Opts the person out of everything, deletes every contact of the address on the platform, and

@@ -1,6 +1,6 @@
 /** `crm-mirror init`: proposes a configuration for a source, and writes it. */
 import type { Command } from 'commander';
-import { withAnswerLine, choicesOf, declareFlags, type Flags } from '../app/init/init-flags.ts';
+import { withAnswerLine, choicesOf, type Flags } from '../app/init/init-flags.ts';
 import { described, previewOf } from '../app/init/describe-proposal.ts';
 import { platformChannels } from '../app/init/platform-channels.ts';
 import { type Proposal, propose } from '../app/init/propose-columns.ts';
@@ -10,9 +10,7 @@ import { mirrorName, refuseExisting, writeConfiguration } from '../app/init/mirr
 import type { Shell } from '../compose/process-shell.ts';
 import { Invalid } from '../domain/errors.ts';
 
-export function options(command: Command): void {
-  declareFlags(command);
-}
+export { options } from '../app/init/init-flags.ts';
 
 /**
  * Asks on a terminal, and otherwise takes the flags. Exit code 2 if something cannot be decided

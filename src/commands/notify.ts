@@ -1,34 +1,31 @@
 import type { Command } from 'commander';
+import { type FlagsOf, looking } from '../compose/command-options.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid, renderProblem } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
-import { type LookFlags, lookOptions, print } from '../app/snapshot-command.ts';
+import { print } from '../app/snapshot-command.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { cell } from '../compose/output/visible-text.ts';
 import type { CommandModule, Shell } from '../compose/process-shell.ts';
 import { type Message, messageHead, type Sink } from '../worker/notifications/sink.ts';
 import { sinksOf } from '../worker/notifications/sinks.ts';
 
+const options = {
+  ...looking,
+  'to <name>': 'only to this receiver: its name, or its kind if it has no name',
+};
+
 export const parts = {
   test: {
-    options: (command) => {
-      lookOptions(command).option(
-        '--to <name>',
-        'only to this receiver: its name, or its kind if it has no name',
-      );
-    },
+    options,
     help: 'Each receiver gets one message, whatever its events and level. Nothing is sent again.',
     run,
   },
 } satisfies Record<string, CommandModule>;
 
-interface Flags extends LookFlags {
-  to?: string;
-}
-
 /** Sends a test message to each receiver. The exit code is 1 if one of them did not take it. */
 async function run(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<Flags>();
+  const flags = command.opts<FlagsOf<typeof options>>();
   const config = loadConfig(flags.config, shell.env);
   const sinks = sinksOf(config, systemClock);
   try {

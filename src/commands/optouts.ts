@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { type FlagsOf, looking } from '../compose/command-options.ts';
 import type { Config } from '../config/config.ts';
 import { optOutOf, optOutsOf } from '../records/contact/consent/platform-opt-outs.ts';
 import { decodeContact } from '../records/contact/observe/contact-state.ts';
@@ -8,25 +9,18 @@ import { type Memory, withMemory } from '../store/memory/memory.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { boundMemory } from '../engine/context/do-not-contact-binding.ts';
 import { factsIn } from '../engine/context/platform-knowledge.ts';
-import { look, type LookFlags, lookOptions } from '../app/snapshot-command.ts';
+import { look } from '../app/snapshot-command.ts';
 import { sinceOf } from '../views/lookup/list-options.ts';
 import { csvLines } from '../compose/output/csv-text.ts';
 import { exactInstant } from '../compose/output/format-values.ts';
 import type { Shell } from '../compose/process-shell.ts';
 
-interface Flags extends LookFlags {
-  since?: string;
-  spreadsheet?: boolean;
-}
-
-export function options(command: Command): void {
-  lookOptions(command)
-    .option(
-      '--since <time>',
-      'only opt-outs that may be later than this: 2026-03-01T12:00:00Z, 2026-03-01, 7d',
-    )
-    .option('--spreadsheet', 'write texts that a spreadsheet would take for formulas as texts');
-}
+export const options = {
+  ...looking,
+  'since <time>': 'only opt-outs that may be later than this: 2026-03-01T12:00:00Z, 2026-03-01, 7d',
+  spreadsheet: 'write texts that a spreadsheet would take for formulas as texts',
+};
+type Flags = FlagsOf<typeof options>;
 
 export const help = `
 For the CRM: shows addresses, as CSV (email,crm id,channel,cause,after,by) or with --json, the

@@ -1,19 +1,18 @@
 import { existsSync } from 'node:fs';
+import { by, type LookFlags, looking } from '../compose/command-options.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { runInProgress } from '../compose/progress/run-in-progress.ts';
 import { see } from '../views/lookup/seen-mirror.ts';
-import { lookOptions, print, type LookFlags } from '../app/snapshot-command.ts';
+import { print } from '../app/snapshot-command.ts';
 import { movePaused, sayPaused, tellPaused, type Paused } from '../compose/pause-mark.ts';
-import { deciderOptions, decisionOf, type DeciderFlags } from '../app/run/decider-options.ts';
+import { decisionOf, type DeciderFlags } from '../app/run/decider-options.ts';
 import type { CommandModule } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 
-interface Flags extends LookFlags, DeciderFlags {}
+type Flags = LookFlags & DeciderFlags;
 
 export const pause: CommandModule = {
-  options(command) {
-    deciderOptions(lookOptions(command), 'why; `status` shows it');
-  },
+  options: { ...looking, 'reason <text>': 'why; `status` shows it', ...by },
   help:
     `sync and backfill end at once, with exit code ${exitCode('busy')}, until \`resume\`; plan, check, status and ` +
     'runs go on working. A run that is under way goes on to its end: to stop that too, send it ' +
@@ -25,8 +24,8 @@ export const pause: CommandModule = {
     const decision = decisionOf({ what: 'pause', at: Date.now() }, flags, shell);
     const config = loadConfig(flags.config, shell.env);
     const { mirror, snapshot } = config;
-    const { at, name: by, reason } = decision;
-    const now: Paused = { at, reason: reason ?? '', by };
+    const { at, name, reason } = decision;
+    const now: Paused = { at, reason: reason ?? '', by: name };
     const { after: paused = now } = movePaused(
       snapshot,
       (before) => (before ? { ...(reason === null ? before : now), at: before.at } : now),
@@ -44,9 +43,7 @@ export const pause: CommandModule = {
 };
 
 export const resume: CommandModule = {
-  options(command) {
-    deciderOptions(lookOptions(command), 'why');
-  },
+  options: { ...looking, 'reason <text>': 'why', ...by },
   help: 'Nothing is run: the next sync is. The audit log keeps who resumed the mirror, and why.',
 
   /** Ends a pause. A mirror that is not paused stays unchanged. */

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { type FlagsOf, limiting, running } from '../compose/command-options.ts';
 import { changeCount } from '../engine/report/run-summary.ts';
 import { renderForecast } from '../engine/report/duration-forecast.ts';
 import { counted } from '../domain/values/counted.ts';
@@ -10,27 +11,22 @@ import {
   optedOutAfter,
   optedOutWords,
 } from '../views/lookup/missing-people.ts';
-import { pass, passOptions, type Pass, type PassFlags } from '../app/run/run-command.ts';
+import { pass, type Pass } from '../app/run/run-command.ts';
 import { refuseOverwriting, writePlan } from '../app/run/plan-file.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { modeOf } from './sync.ts';
 import { lasting } from '../compose/output/format-values.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 
-interface Flags extends PassFlags {
-  fast?: true;
-  out?: string;
-  exitCode?: true;
-  all?: true;
-}
-
-export function options(command: Command): void {
-  passOptions(command)
-    .option('--fast', 'compare the CRM with what is recorded, list nothing')
-    .option('--all', 'name every record, not ten of each kind of change')
-    .option('--out <file>', 'write the plan, without addresses, as JSON: for `sync --plan`')
-    .option('--exit-code', `exit ${exitCode('changes')} when there is anything to do`);
-}
+export const options = {
+  ...running,
+  ...limiting,
+  fast: 'compare the CRM with what is recorded, list nothing',
+  all: 'name every record, not ten of each kind of change',
+  'out <file>': 'write the plan, without addresses, as JSON: for `sync --plan`',
+  'exit-code': `exit ${exitCode('changes')} when there is anything to do`,
+};
+type Flags = FlagsOf<typeof options>;
 
 /**
  * Shows what a run would do, using the steps of a run. Writes nothing to the platform. With

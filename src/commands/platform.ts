@@ -1,5 +1,6 @@
 /** The commands that send one request to the platform, for what a run does not need. */
 import { existsSync } from 'node:fs';
+import { type FlagsOf, type LookFlags, looking } from '../compose/command-options.ts';
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
@@ -12,78 +13,55 @@ import type { Domain, Template } from '../platform/answer-schemas.ts';
 import type { Platform } from '../platform/platform.ts';
 import { domainCreateBody, testSendBody } from '../platform/request-schemas.ts';
 import { openSnapshot } from '../store/snapshot.ts';
-import { type CommandAnswer, type LookFlags, lookOptions, print } from '../app/snapshot-command.ts';
+import { type CommandAnswer, print } from '../app/snapshot-command.ts';
 import type { Section } from '../views/sections.ts';
 
 /** The cookie comes from the environment, because any process could read it on a command line. */
 const cookieName = 'PLATFORM_SESSION_COOKIE';
 
+const named = { ...looking, '<domain>': 'the domain, or its id on the platform' };
+const createOptions = {
+  ...looking,
+  '<domain>': 'as news.example.com',
+  'return-path <label>': "the return path's subdomain (the platform's default: inbound)",
+  'tracking <label>': "the tracking subdomain (the platform's default: tracking)",
+  'click-tracking': 'count clicks',
+  'open-tracking': 'count opens',
+  'tls <mode>': 'opportunistic or enforced',
+  'no-sending': 'send no email from it',
+  'no-receiving': 'receive no email at it',
+};
+const testOptions = {
+  ...looking,
+  '<key>': "the template's key in the source, or its exact name or id on the platform",
+  'to <address>': { text: 'who gets it', isRequired: true },
+  'var <name=value...>': 'values for its variables; others have their defaults',
+  'from <address>': "instead of the template's sender",
+  'subject <text>': "instead of the template's subject",
+} as const;
+
 export const parts = {
-  list: { options: (command) => void lookOptions(command), run: list },
-  create: {
-    options: (command) => {
-      lookOptions(command)
-        .argument('<domain>', 'as news.example.com')
-        .option(
-          '--return-path <label>',
-          "the return path's subdomain (the platform's default: inbound)",
-        )
-        .option('--tracking <label>', "the tracking subdomain (the platform's default: tracking)")
-        .option('--click-tracking', 'count clicks')
-        .option('--open-tracking', 'count opens')
-        .option('--tls <mode>', 'opportunistic or enforced')
-        .option('--no-sending', 'send no email from it')
-        .option('--no-receiving', 'receive no email at it');
-    },
-    run: create,
-  },
+  list: { options: looking, run: list },
+  create: { options: createOptions, run: create },
   verify: { options: named, run: verify },
   nameservers: {
-    options: (command) => {
-      named(command);
-    },
+    options: named,
     help:
       `The platform takes no API key for this. Put the cookie of a signed-in browser into ` +
       `${cookieName}:\nname=value, where the name ends in .session_token.`,
     run: nameservers,
   },
   test: {
-    options: (command) => {
-      lookOptions(command)
-        .argument(
-          '<key>',
-          "the template's key in the source, or its exact name or id on the platform",
-        )
-        .requiredOption('--to <address>', 'who gets it')
-        .option('--var <name=value...>', 'values for its variables; others have their defaults')
-        .option('--from <address>', "instead of the template's sender")
-        .option('--subject <text>', "instead of the template's subject");
-    },
+    options: testOptions,
     help: 'What the platform has is sent: `sync` first what changed in the source.',
     run: sendTest,
   },
   enable: {
-    options: (command) => {
-      lookOptions(command).argument('<id>', 'the id of the key, not the key');
-    },
+    options: { ...looking, '<id>': 'the id of the key, not the key' },
     help: 'A disabled key cannot enable itself: configure another one for this.',
     run: enable,
   },
 } satisfies Record<string, CommandModule>;
-
-function named(command: Command): void {
-  lookOptions(command).argument('<domain>', 'the domain, or its id on the platform');
-}
-
-interface CreateFlags extends LookFlags {
-  returnPath?: string;
-  tracking?: string;
-  clickTracking?: true;
-  openTracking?: true;
-  tls?: string;
-  sending: boolean;
-  receiving: boolean;
-}
 
 async function list(command: Command, shell: Shell): Promise<number> {
   return reach(command.opts<LookFlags>(), shell, async ({ platform, signal }) => {
@@ -116,7 +94,7 @@ function domainSections(domains: readonly Domain[]): Section[] {
 }
 
 async function create(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<CreateFlags>();
+  const flags = command.opts<FlagsOf<typeof createOptions>>();
   // What the flags omit is omitted, so that the platform's defaults apply.
   const parsed = domainCreateBody.safeParse({
     domain: (command.args[0] ?? '').trim().replace(/\.$/, ''),
@@ -211,16 +189,9 @@ async function idOf(domain: string, { platform, signal }: Reached): Promise<stri
   return domain;
 }
 
-interface TestFlags extends LookFlags {
-  to: string;
-  var?: readonly string[];
-  from?: string;
-  subject?: string;
-}
-
 async function sendTest(command: Command, shell: Shell): Promise<number> {
   const [key = ''] = command.args;
-  const flags = command.opts<TestFlags>();
+  const flags = command.opts<FlagsOf<typeof testOptions>>();
   const { to, from: fromEmail, subject } = flags;
   const { var: texts = [] } = flags;
   const values = new Map<string, string>();

@@ -2,11 +2,9 @@ import type { CommandModule } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { completionScript, completionsOf } from './completion/complete-words.ts';
 
-const shells = ['bash', 'zsh', 'fish'];
-
 export const parts = {
   schema: {
-    options: () => undefined,
+    options: {},
     async run(_command, shell) {
       // A shell that completes a word does not wait for it.
       const { editorSchema } = await import('../config/load-config.ts');
@@ -15,9 +13,7 @@ export const parts = {
     },
   },
   completion: {
-    options(command) {
-      command.addArgument(command.createArgument('<shell>', 'bash, zsh or fish').choices(shells));
-    },
+    options: { '<shell>': { text: 'bash, zsh or fish', choices: ['bash', 'zsh', 'fish'] } },
     help:
       '  bash  `source <(crm-mirror print completion bash)` in ~/.bashrc; needs bash-completion\n' +
       '  zsh   `crm-mirror print completion zsh > ~/.zfunc/_crm-mirror`, a folder in $fpath ' +
@@ -30,7 +26,7 @@ export const parts = {
   },
   /** The hidden command `complete`, which the printed script calls to complete the last word. */
   complete: {
-    options: (command) => void command.argument('[words...]', 'a command line, after --'),
+    options: { '[words...]': 'a command line, after --' },
     async run(command, shell) {
       for (const line of completionsOf(command.args)) shell.print(line);
       return exitCode('done');

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
-import { type Command, Option } from 'commander';
+import { type FlagsOf, naming, quiet, verbose } from '../compose/command-options.ts';
+import type { Command } from 'commander';
 import { Invalid } from '../domain/errors.ts';
 import { problemCauses } from '../domain/problem-causes.ts';
 import { shownValue } from '../domain/unknown-words.ts';
@@ -15,9 +16,8 @@ import {
 } from '../views/lookup/standing-problems.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
-import { verboseOptions } from '../compose/output/verbosity.ts';
-import { type DriftFlags, printDrift } from '../app/run/drift-command.ts';
-import { look, namingOptions } from '../app/snapshot-command.ts';
+import { printDrift } from '../app/run/drift-command.ts';
+import { look } from '../app/snapshot-command.ts';
 import { writeLines } from '../compose/output/write-export.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { csvLines } from '../compose/output/csv-text.ts';
@@ -25,23 +25,22 @@ import { counted } from '../domain/values/counted.ts';
 import { instant } from '../compose/output/format-values.ts';
 import { classWords, problemsSection, shownGroups } from '../views/lookup/problem-groups.ts';
 
-interface Flags extends DriftFlags {
-  csv?: string;
-  class?: string;
-  drift?: true;
-}
-
 const mostListed = 100;
 
-export function options(command: Command): void {
-  const drift = new Option('--drift', 'what differs on the platform and no run mends, read now');
-  verboseOptions(namingOptions(command))
-    .addOption(drift.conflicts(['class', 'csv']))
-    .option('--class <class>', 'only rejected, invalid, conflict or held (awaiting approval) ones')
-    .option('--all', 'list every record as well; with --drift, all of a cause, not three')
-    .option('--exit-code', `exit ${exitCode('changes')} when anything is listed`)
-    .option('--csv <file>', 'write a line for each record to this file; nothing is overwritten');
-}
+export const options = {
+  ...naming,
+  ...verbose,
+  ...quiet,
+  drift: {
+    text: 'what differs on the platform and no run mends, read now',
+    conflicts: ['class', 'csv'],
+  },
+  'class <class>': 'only rejected, invalid, conflict or held (awaiting approval) ones',
+  all: 'list every record as well; with --drift, all of a cause, not three',
+  'exit-code': `exit ${exitCode('changes')} when anything is listed`,
+  'csv <file>': 'write a line for each record to this file; nothing is overwritten',
+};
+type Flags = FlagsOf<typeof options>;
 
 export const help = `
 Lists what the last runs recorded, grouped by cause. It reads the snapshot only, works during a
@@ -151,8 +150,8 @@ const csvColumns = [
 ];
 
 /** It may be passed on, so it holds addresses only on request. Throws Invalid if it exists. */
-function writeCsv(path: string, sight: Sight, { addresses = false }: { addresses?: boolean }) {
-  const cells = rowsOf(sight, addresses).map(({ crmIds, ...row }) => {
+function writeCsv(path: string, sight: Sight, { addresses }: Flags) {
+  const cells = rowsOf(sight, addresses === true).map(({ crmIds, ...row }) => {
     const named = { ...row, crm_ids: crmIds.join(' ') };
     return csvColumns.map((column) => named[column] ?? '');
   });

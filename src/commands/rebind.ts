@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { type LookFlags, looking } from '../compose/command-options.ts';
 import type { Command } from 'commander';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
@@ -7,13 +8,13 @@ import { bind, boundTo, bindingState, prove, strange } from '../engine/account/a
 import { accountOf, withSnapshot } from '../compose/assemble-mirror.ts';
 import { connect } from '../compose/platform-connection.ts';
 import { orHandOver } from '../app/remote/worker-handover.ts';
-import { lookOptions, print, type LookFlags } from '../app/snapshot-command.ts';
+import { print } from '../app/snapshot-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 
-export function options(command: Command): void {
-  lookOptions(command);
-}
+export const options = {
+  ...looking,
+};
 
 export const help = `
 For a platform that has moved to another address, or a key that was rotated. It is proven first,

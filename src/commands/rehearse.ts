@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { type FlagsOf, limiting, naming } from '../compose/command-options.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { withCommas } from '../domain/values/counted.ts';
 import { Invalid } from '../domain/errors.ts';
@@ -9,7 +10,7 @@ import type { Summary } from '../engine/report/run-summary.ts';
 import { systemClock } from '../http/system-clock.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
-import { type LookFlags, namingOptions, print } from '../app/snapshot-command.ts';
+import { print } from '../app/snapshot-command.ts';
 import { parseWhole } from '../views/lookup/list-options.ts';
 import { codeOfStop, exitCode } from '../compose/output/exit-codes.ts';
 import { onlyOf, readOnlyPeople } from '../app/run/only-people.ts';
@@ -27,46 +28,25 @@ import { bang } from '../views/run/change-groups.ts';
 import { type Rehearsal, rehearsalSections, rehearsalTitle } from '../views/run/rehearsal.ts';
 import { modeOf } from './sync.ts';
 
-interface Flags extends LookFlags {
-  full?: true;
-  fast?: true;
-  only?: string;
-  onlyPeople?: string;
-  against?: string;
-  limit?: string[];
-  faults?: string[];
-  quirk?: string[];
-  seed: string;
-  all?: true;
-  most?: string;
-}
-
 const mostNamed = 20;
 const redrawMs = 100;
 
-export function options(command: Command): void {
-  namingOptions(command)
-    .option('--full', 'rehearse a full run (the default)')
-    .option('--fast', 'rehearse a fast run')
-    .option('--only <kind>', 'contacts or templates')
-    .option(
-      '--only-people <file>',
-      'create and opt in only these people: an address or CRM id on each line',
-    )
-    .option(
-      '--against <config>',
-      'the live configuration: both are rehearsed on its data, and compared person by person',
-    )
-    .option(
-      '--limit <route=limit/window...>',
-      'rate limits instead of those seen, such as contacts.enrol=30/60 (30 in 60 seconds)',
-    )
-    .option('--faults <kind=rate@route...>', 'fail, such as 500=0.05@contacts.enrol; listed below')
-    .option('--quirk <name...>', 'differ from the specification, as `emulator --help` lists')
-    .option('--seed <n>', 'the same seed gives the same faults and the same end', '1')
-    .option('--all', `name every person, not ${mostNamed}`)
-    .option('--most <n>', `name at most so many people (${mostNamed}; with --json, all of them)`);
-}
+export const options = {
+  ...naming,
+  full: 'rehearse a full run (the default)',
+  fast: 'rehearse a fast run',
+  ...limiting,
+  'against <config>':
+    'the live configuration: both are rehearsed on its data, and compared person by person',
+  'limit <route=limit/window...>':
+    'rate limits instead of those seen, such as contacts.enrol=30/60 (30 in 60 seconds)',
+  'faults <kind=rate@route...>': 'fail, such as 500=0.05@contacts.enrol; listed below',
+  'quirk <name...>': 'differ from the specification, as `emulator --help` lists',
+  'seed <n>': { text: 'the same seed gives the same faults and the same end', default: '1' },
+  all: `name every person, not ${mostNamed}`,
+  'most <n>': `name at most so many people (${mostNamed}; with --json, all of them)`,
+};
+type Flags = FlagsOf<typeof options>;
 
 export const help = `
 Nothing is sent: the platform and the CRM are only read.

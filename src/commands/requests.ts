@@ -1,39 +1,31 @@
 import type { Command } from 'commander';
+import { type FlagsOf, naming, verbose } from '../compose/command-options.ts';
 import { Invalid } from '../domain/errors.ts';
 import { operations } from '../platform/operations.ts';
 import { withMemory } from '../store/memory/memory.ts';
 import type { LoggedRequest, RequestFilter } from '../store/memory/requests.ts';
 import { countOf, sinceOf } from '../views/lookup/list-options.ts';
 import { masked, namedBy, wordOf } from '../views/lookup/person-names.ts';
-import { look, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
+import { look } from '../app/snapshot-command.ts';
 import type { Seen } from '../views/lookup/seen-mirror.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { exactInstant, instant } from '../compose/output/format-values.ts';
-import { verboseOption } from '../compose/output/verbosity.ts';
 import { withCommas } from '../domain/values/counted.ts';
 import { numbers, type TableRow } from '../views/sections.ts';
 
-interface Flags extends LookFlags {
-  person?: string;
-  failed?: true;
-  route?: string;
-  run?: string;
-  since?: string;
-  last?: string;
-  verbose?: true;
-}
-
 const shownUsually = 20;
 
-export function options(command: Command): void {
-  verboseOption(namingOptions(command))
-    .option('--person <who>', 'only requests about this person: an address or a hash')
-    .option('--failed', 'only requests that were refused or not answered')
-    .option('--route <name>', 'only requests of a route (contacts.enrol), or of several (contacts)')
-    .option('--run <id>', 'only requests of this run')
-    .option('--since <time>', 'only requests since then: 2026-03-01T12:00:00Z, 2026-03-01, 12h')
-    .option('--last <n>', `how many, the newest first (${shownUsually})`);
-}
+export const options = {
+  ...naming,
+  ...verbose,
+  'person <who>': 'only requests about this person: an address or a hash',
+  failed: 'only requests that were refused or not answered',
+  'route <name>': 'only requests of a route (contacts.enrol), or of several (contacts)',
+  'run <id>': 'only requests of this run',
+  'since <time>': 'only requests since then: 2026-03-01T12:00:00Z, 2026-03-01, 12h',
+  'last <n>': `how many, the newest first (${shownUsually})`,
+};
+type Flags = FlagsOf<typeof options>;
 
 export const help = `
 Shows what the commands that write, and the worker, sent to the platform, and what it answered.

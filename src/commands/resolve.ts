@@ -1,31 +1,27 @@
 import type { Command } from 'commander';
+import { by, type FlagsOf, looking, onPerson } from '../compose/command-options.ts';
 import { Invalid } from '../domain/errors.ts';
 import { settleConflict } from '../engine/erasure/person-decisions.ts';
-import { lookOptions } from '../app/snapshot-command.ts';
-import { personOptions, withPerson, type PersonFlags } from '../app/run/person-command.ts';
+import { withPerson } from '../app/run/person-command.ts';
 import { operatorName } from '../compose/output/operator-name.ts';
 import { requiredText } from '../compose/output/reason-option.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { instant } from '../compose/output/format-values.ts';
 
-interface Flags extends PersonFlags {
-  channel: string;
-  in?: true;
-  out?: true;
-  reason: string;
-  evidence: string;
-  by?: string;
-}
-
-export function options(command: Command): void {
-  personOptions(lookOptions(command))
-    .requiredOption('--channel <id>', 'the channel of the conflict')
-    .option('--in', 'the person wants in, although the mirror, or the platform, shows an opt-out')
-    .option('--out', 'the person wants out')
-    .requiredOption('--reason <text>', 'why')
-    .requiredOption('--evidence <text>', 'where it can be looked up: a ticket, a signed form')
-    .option('--by <name>', 'who decides (the user and host that call it)');
-}
+export const options = {
+  ...looking,
+  ...onPerson,
+  'channel <id>': { text: 'the channel of the conflict', isRequired: true },
+  in: 'the person wants in, although the mirror, or the platform, shows an opt-out',
+  out: 'the person wants out',
+  'reason <text>': { text: 'why', isRequired: true },
+  'evidence <text>': {
+    text: 'where it can be looked up: a ticket, a signed form',
+    isRequired: true,
+  },
+  ...by,
+};
+type Flags = FlagsOf<typeof options>;
 
 export const help = `
 Records the decision, with who and when, and sends nothing: the next run does. \`explain\` shows

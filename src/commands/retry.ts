@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
+import { by, type FlagsOf, naming } from '../compose/command-options.ts';
 import { addDecision, type Decision } from '../store/memory/audit-trail.ts';
 import { liftQuarantine } from '../engine/context/platform-quarantine.ts';
 import type { Snapshot } from '../store/snapshot.ts';
-import { change, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
-import { deciderOptions, decisionOf, type DeciderFlags } from '../app/run/decider-options.ts';
+import { change } from '../app/snapshot-command.ts';
+import { decisionOf } from '../app/run/decider-options.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { namedBy, type RecordName, wordOf } from '../views/lookup/person-names.ts';
 import { counted } from '../domain/values/counted.ts';
@@ -15,15 +16,14 @@ import { instant } from '../compose/output/format-values.ts';
 import { operatorName } from '../compose/output/operator-name.ts';
 import { requiredText } from '../compose/output/reason-option.ts';
 
-interface Flags extends LookFlags, DeciderFlags {
-  readAgain?: true;
-}
-
-export function options(command: Command): void {
-  deciderOptions(namingOptions(command), 'why; the audit log keeps it')
-    .argument('[record]', 'an address, a hash or the key of a template; everything when left out')
-    .option('--read-again', 'have the next run read this person on the platform, and decide anew');
-}
+export const options = {
+  ...naming,
+  'reason <text>': 'why; the audit log keeps it',
+  ...by,
+  '[record]': 'an address, a hash or the key of a template; everything when left out',
+  'read-again': 'have the next run read this person on the platform, and decide anew',
+};
+type Flags = FlagsOf<typeof options>;
 
 export const help = `
 What the platform refused is not sent again until its record changes; an opt-out is tried again

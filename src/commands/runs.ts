@@ -1,12 +1,7 @@
 import type { Command } from 'commander';
+import { type FlagsOf, naming, verbose } from '../compose/command-options.ts';
 import { Invalid } from '../domain/errors.ts';
-import { verboseOption } from '../compose/output/verbosity.ts';
-import {
-  type CommandAnswer,
-  look,
-  type LookFlags,
-  namingOptions,
-} from '../app/snapshot-command.ts';
+import { type CommandAnswer, look } from '../app/snapshot-command.ts';
 import type { Seen } from '../views/lookup/seen-mirror.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { countOf } from '../views/lookup/list-options.ts';
@@ -19,22 +14,16 @@ import {
   runsSection,
 } from '../views/status/run-sections.ts';
 
-interface Flags extends LookFlags {
-  last?: string;
-  verbose?: true;
-}
-
 const runsShown = 20;
 const changesShown = 100;
 
-export function options(command: Command): void {
-  verboseOption(namingOptions(command))
-    .argument('[id]', 'one run, with its changes')
-    .option(
-      '--last <n>',
-      `how many: runs, the newest first (${runsShown}), or changes of one, the gravest first (${changesShown})`,
-    );
-}
+export const options = {
+  ...naming,
+  ...verbose,
+  '[id]': 'one run, with its changes',
+  'last <n>': `how many: runs, the newest first (${runsShown}), or changes of one, the gravest first (${changesShown})`,
+};
+type Flags = FlagsOf<typeof options>;
 
 export const help = `
 Shows the runs of the time that \`keep\` states. A run that was killed counts as interrupted. Of

@@ -1,16 +1,18 @@
 import type { Command } from 'commander';
+import { type FlagsOf, naming, verbose } from '../compose/command-options.ts';
 import { renderProblem } from '../domain/errors.ts';
-import { verboseOption } from '../compose/output/verbosity.ts';
 import { attentionOf } from '../views/status/attention-list.ts';
-import { look, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
+import { look } from '../app/snapshot-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { currentStatusOf } from '../views/status/status-document.ts';
 import { askRedis } from '../views/status/mirror-health.ts';
 import { attentionSection, statusSection } from '../views/status/status-sections.ts';
 
-export function options(command: Command): void {
-  verboseOption(namingOptions(command));
-}
+export const options = {
+  ...naming,
+  ...verbose,
+};
+type Flags = FlagsOf<typeof options>;
 
 export const help = `
 Reads the snapshot only and changes nothing, so it works during a run. The exit code is 0 whatever
@@ -18,7 +20,7 @@ the state; with --json, \`ok\` is false and \`attention\` says why if something 
 
 /** Prints the status of the mirror: first what needs attention, then everything else. */
 export async function run(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<LookFlags & { verbose?: true }>();
+  const flags = command.opts<Flags>();
   const { verbose: isVerbose = false } = flags;
   return look(flags, shell, async (seen) => {
     const standing = currentStatusOf(seen);

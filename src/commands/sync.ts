@@ -1,4 +1,5 @@
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
+import { type FlagsOf, limiting, running, writing } from '../compose/command-options.ts';
 import { Invalid } from '../domain/errors.ts';
 import type { ToApprove } from '../engine/context/mirror-context.ts';
 import { loadConfig } from '../config/load-config.ts';
@@ -8,13 +9,7 @@ import { isLeased } from '../store/database/writer-lease.ts';
 import { deciderOf, type DeciderFlags } from '../app/run/decider-options.ts';
 import { withWords } from '../app/remote/worker-handover.ts';
 import { type PlanFile, readPlan } from '../app/run/plan-file.ts';
-import {
-  pass,
-  passOptions,
-  writingOptions,
-  type Pass,
-  type PassFlags,
-} from '../app/run/run-command.ts';
+import { pass, type Pass } from '../app/run/run-command.ts';
 import { createLog, hushed } from '../app/run/run-log.ts';
 import type { FullCode } from '../engine/report/run-summary.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
@@ -24,39 +19,37 @@ import { operatorName } from '../compose/output/operator-name.ts';
 
 /** The flags of an approval in the command of a run. */
 export interface ApproveFlags extends DeciderFlags {
-  approve?: string;
-}
-
-interface Flags extends PassFlags, ApproveFlags {
-  person?: string;
-  id?: string;
-  plan?: string;
-  full?: true;
-  fast?: true;
-  notify?: true;
+  approve?: string | undefined;
 }
 
 /** What a run of a plan or of a person determines itself, by the names in the code. */
 const whole = ['full', 'fast', 'only', 'onlyPeople', 'approve', 'by', 'reason', 'acceptLostLedger'];
 
-export function options(command: Command): void {
-  const person = new Option('--person <who>', 'only this person: an address, a CRM id, or a hash');
-  const id = new Option('--id <id>', 'only the person of this CRM record, which is read alone');
-  const plan = new Option('--plan <file>', 'what `plan --out` has written: exactly that, once');
-  writingOptions(passOptions(command))
-    .addOption(person.conflicts(['id', 'plan', ...whole]))
-    .addOption(id.conflicts(['plan', ...whole]))
-    .addOption(plan.conflicts(whole))
-    .option('--notify', 'report problems to the receivers of `notices`')
-    .option('--full', 'list the platform and compare everything (the default)')
-    .option('--fast', 'compare the CRM with what is recorded, list nothing')
-    .option(
-      '--approve <hash>',
-      'approve what awaits approval under this plan, or what this run would submit for approval',
-    )
-    .option('--by <name>', 'with --approve: who approves (the user and host that call it)')
-    .option('--reason <text>', 'with --approve: why');
-}
+export const options = {
+  ...running,
+  ...limiting,
+  ...writing,
+  'person <who>': {
+    text: 'only this person: an address, a CRM id, or a hash',
+    conflicts: ['id', 'plan', ...whole],
+  },
+  'id <id>': {
+    text: 'only the person of this CRM record, which is read alone',
+    conflicts: ['plan', ...whole],
+  },
+  'plan <file>': {
+    text: 'what `plan --out` has written: exactly that, once',
+    conflicts: whole,
+  },
+  notify: 'report problems to the receivers of `notices`',
+  full: 'list the platform and compare everything (the default)',
+  fast: 'compare the CRM with what is recorded, list nothing',
+  'approve <hash>':
+    'approve what awaits approval under this plan, or what this run would submit for approval',
+  'by <name>': 'with --approve: who approves (the user and host that call it)',
+  'reason <text>': 'with --approve: why',
+};
+type Flags = FlagsOf<typeof options>;
 
 export const help = `
 --person reads the whole CRM, but only this person on the platform; --id reads that record alone,
@@ -194,7 +187,7 @@ export function callingShell(flags: ApproveFlags, shell: Shell): Shell {
 }
 
 /** The default is full; `because` says why it is. Throws Invalid if both flags are given. */
-export function modeOf({ full, fast }: { full?: true; fast?: true }) {
+export function modeOf({ full, fast }: { full?: true | undefined; fast?: true | undefined }) {
   if (full && fast) throw new Invalid('--full and --fast exclude each other: give one of them');
   const because: FullCode[] = [full ? 'asked' : 'usual'];
   return { mode: fast ? ('fast' as const) : ('full' as const), because };

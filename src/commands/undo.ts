@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { by, type FlagsOf, running, writing } from '../compose/command-options.ts';
 import { Invalid } from '../domain/errors.ts';
 import { deferredCount } from '../domain/guards/plan-rule.ts';
 import { counted } from '../domain/values/counted.ts';
@@ -8,41 +9,26 @@ import { askAgreement } from '../app/init/conversation/talk.ts';
 import { commandLine } from '../compose/output/printed-commands.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { operatorName } from '../compose/output/operator-name.ts';
-import {
-  pass,
-  type Pass,
-  type PassFlags,
-  runOptions,
-  writingOptions,
-} from '../app/run/run-command.ts';
+import { pass, type Pass } from '../app/run/run-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { type ApproveFlags, callingShell, toApprove } from './sync.ts';
-
-interface Flags extends PassFlags, ApproveFlags {
-  op?: string;
-  plan?: true;
-  all?: true;
-  yes?: true;
-  agree?: string;
-}
+import { callingShell, toApprove } from './sync.ts';
 
 const choices = ['opt_in', 'opt_out', 'create', 'update', 'archive'] as const;
 
-export function options(command: Command): void {
-  writingOptions(runOptions(command))
-    .argument('<run>', 'the id of a run, as `crm-mirror runs` lists it, or last (undos left out)')
-    .option('--op <ops>', `undo only these changes, separated by commas: ${choices.join(', ')}`)
-    .option('--plan', 'show what would be done and what cannot be undone, and send nothing')
-    .option('--all', 'with --plan: name every record, not ten of each kind of change')
-    .option('--yes', 'send it without asking')
-    .option('--agree <hash>', 'send it if the plan still has this hash, which --plan shows')
-    .option(
-      '--approve <hash>',
-      'approve what a guard holds of the plan with this hash, and send it',
-    )
-    .option('--by <name>', 'who decides (the user and host that call it)')
-    .option('--reason <text>', 'why; the audit log keeps it, and with --approve the approval, too');
-}
+export const options = {
+  ...running,
+  ...writing,
+  '<run>': 'the id of a run, as `crm-mirror runs` lists it, or last (undos left out)',
+  'op <ops>': `undo only these changes, separated by commas: ${choices.join(', ')}`,
+  plan: 'show what would be done and what cannot be undone, and send nothing',
+  all: 'with --plan: name every record, not ten of each kind of change',
+  yes: 'send it without asking',
+  'agree <hash>': 'send it if the plan still has this hash, which --plan shows',
+  'approve <hash>': 'approve what a guard holds of the plan with this hash, and send it',
+  ...by,
+  'reason <text>': 'why; the audit log keeps it, and with --approve the approval, too',
+};
+type Flags = FlagsOf<typeof options>;
 
 export const help = `
 Reads both sides, and makes a plan of inverses, which passes the guards like any other plan. An

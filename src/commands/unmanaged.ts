@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { type Command, Option } from 'commander';
+import { by, type FlagsOf, naming } from '../compose/command-options.ts';
+import type { Command } from 'commander';
 import { addDecision } from '../store/memory/audit-trail.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
@@ -18,9 +19,9 @@ import { counted } from '../domain/values/counted.ts';
 import { shortHash } from '../engine/context/person-identity.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import type { UnmanagedPart } from '../store/tables/known-problems.ts';
-import { change, look, type LookFlags, namingOptions } from '../app/snapshot-command.ts';
+import { change, look } from '../app/snapshot-command.ts';
 import type { Names } from '../views/lookup/person-names.ts';
-import { deciderOptions, decisionOf, type DeciderFlags } from '../app/run/decider-options.ts';
+import { decisionOf } from '../app/run/decider-options.ts';
 import { commandLine } from '../compose/output/printed-commands.ts';
 import type { Section } from '../views/sections.ts';
 import type { Shell } from '../compose/process-shell.ts';
@@ -36,32 +37,21 @@ const decisions = {
 } as const;
 type How = keyof typeof decisions;
 
-interface Which {
-  deleted?: true;
-  outOfScope?: true;
-  decided?: 'opt-out' | 'acknowledge';
-}
-
-interface Flags extends LookFlags, DeciderFlags, Which {
-  optOut?: string;
-  acknowledge?: string;
-  withdraw?: string;
-}
-
-export function options(command: Command): void {
-  deciderOptions(namingOptions(command), 'why; the audit log keeps it')
-    .option('--deleted', 'only people whom the CRM marks as deleted')
-    .option('--out-of-scope', 'only people whom contacts.include leaves out')
-    .addOption(
-      new Option(
-        '--decided <decision>',
-        'only people about whom that is decided already; without it, only the others',
-      ).choices(['opt-out', 'acknowledge']),
-    )
-    .option('--opt-out <hash>', 'have the people of the list with this hash opted out')
-    .option('--acknowledge <hash>', 'leave them subscribed, and do not list them any more')
-    .option('--withdraw <hash>', 'take the decision about them back (with --decided)');
-}
+export const options = {
+  ...naming,
+  'reason <text>': 'why; the audit log keeps it',
+  ...by,
+  deleted: 'only people whom the CRM marks as deleted',
+  'out-of-scope': 'only people whom contacts.include leaves out',
+  'decided <decision>': {
+    text: 'only people about whom that is decided already; without it, only the others',
+    choices: ['opt-out', 'acknowledge'] as const,
+  },
+  'opt-out <hash>': 'have the people of the list with this hash opted out',
+  'acknowledge <hash>': 'leave them subscribed, and do not list them any more',
+  'withdraw <hash>': 'take the decision about them back (with --decided)',
+};
+type Flags = FlagsOf<typeof options>;
 
 export const help = `
 Lists people whom the CRM marks as deleted, or whom contacts.include leaves out, and who are
@@ -188,7 +178,10 @@ interface Found {
 
 const nobody: Found = { people: [], hash: '', decided: { 'opt-out': 0, acknowledge: 0 } };
 
-function foundIn({ unmanaged, meta }: Snapshot, { deleted, outOfScope, decided }: Which): Found {
+function foundIn(
+  { unmanaged, meta }: Snapshot,
+  { deleted, outOfScope, decided }: Partial<Flags>,
+): Found {
   const isAll = deleted === outOfScope;
   const isMeant = ({ cause }: UnmanagedPart): boolean =>
     isAll || (unmanagedCauses[cause].as === 'deleted') === (deleted === true);
@@ -290,7 +283,7 @@ const standing = {
   acknowledge: 'An operator has acknowledged that they stay subscribed.',
 } as const;
 
-function listing({ deleted, outOfScope, decided }: Which): string {
+function listing({ deleted, outOfScope, decided }: Partial<Flags>): string {
   return [
     'unmanaged',
     ...(deleted ? ['--deleted'] : []),

@@ -3,6 +3,7 @@
  * stop. The mirrors are named one by one, or are the files of a folder.
  */
 import type { Command } from 'commander';
+import { type FlagsOf, quiet } from '../compose/command-options.ts';
 import { configOption } from '../compose/output/printed-commands.ts';
 import { refuseTwins, loadConfig } from '../config/load-config.ts';
 import { Interrupted, Invalid } from '../domain/errors.ts';
@@ -15,29 +16,19 @@ import { serveFolder } from '../worker/folder-worker.ts';
 import { limitHeapGrowth } from '../worker/worker-capacity.ts';
 import { namedTwice, workable } from '../worker/mirror-folder.ts';
 import { hushed } from '../app/run/run-log.ts';
-import { type QuietFlags, quietOptions } from '../compose/output/verbosity.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { stopped } from '../compose/stop-signals.ts';
 import { openServer, serverIn, type WorkerServer } from '../worker/worker-server.ts';
 
-interface Flags extends QuietFlags {
-  config: string[];
-  mirrors?: string;
-  acceptLostSnapshot?: boolean;
-}
-
-export function options(command: Command): void {
-  quietOptions(command)
-    .addOption(configOption('several'))
-    .option(
-      '--mirrors <folder>',
-      'instead of -c: a folder of configurations, a mirror each, with defaults.yaml for all',
-    )
-    .option(
-      '--accept-lost-snapshot',
-      'begin with the snapshot that is here where the newest one is lost: it adopts who is there',
-    );
-}
+export const options = {
+  ...quiet,
+  'config <file...>': () => configOption('several'),
+  'mirrors <folder>':
+    'instead of -c: a folder of configurations, a mirror each, with defaults.yaml for all',
+  'accept-lost-snapshot':
+    'begin with the snapshot that is here where the newest one is lost: it adopts who is there',
+};
+type Flags = FlagsOf<typeof options>;
 
 /** Serves every mirror, and HTTP if it is configured. The exit code is that of the signal. */
 export async function run(command: Command, own: Shell): Promise<number> {

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { Platform } from '../platform/platform.ts';
 import type { OpenLink } from '../http/rate-limit/shared/redis-connection.ts';
 import type { OutageRecord } from '../store/health-file.ts';
-import type { LogLevel } from './output/verbosity.ts';
+import type { LogLevel, OptionRows } from './command-options.ts';
 import type { Line } from './output/text-style.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 
@@ -85,7 +85,7 @@ export interface CommandForm {
  * (docs/exit-codes.md), and throws the errors of domain/errors.ts.
  */
 export interface CommandModule {
-  options(command: Command): void;
+  options: OptionRows;
   /** What the help says after the options; the lines of a paragraph are joined. */
   help?: string;
   run(command: Command, shell: Shell): Promise<number>;

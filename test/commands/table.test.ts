@@ -8,6 +8,7 @@ import {
   formerNames,
   formIn,
 } from '../../src/commands/table.ts';
+import { declareOptions } from '../../src/compose/command-options.ts';
 import { overview } from '../../src/commands/overview.ts';
 import { calling, mirrored } from '../support/commands/mirrored-contacts.ts';
 
@@ -27,7 +28,7 @@ test.each(called.map((row) => [row.name, row] as const))(
   '%s is as its row says',
   async (_, row) => {
     const command = new Command();
-    (await row.load?.())?.options(command);
+    declareOptions(command, (await row.load?.())?.options ?? {});
     const has = (option: string) => command.options.some(({ long }) => long === `--${option}`);
     for (const { options } of row.forms ?? [])
       expect(options.filter((one) => !has(one))).toEqual([]);

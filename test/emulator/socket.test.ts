@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { Command } from 'commander';
 import { afterEach, describe, expect, test } from 'vitest';
+import { declareOptions } from '../../src/compose/command-options.ts';
 import { options, run } from '../../src/commands/emulator.ts';
 import { serve } from '../../src/emulator/http-listener.ts';
 import { KEY, stage } from '../support/emulator/emulator-stage.ts';
@@ -113,7 +114,7 @@ describe('crm-mirror emulator', () => {
     const stop = new AbortController();
     const lines: string[] = [];
     const command = new Command();
-    options(command);
+    declareOptions(command, options);
     command.parse(flags, { from: 'user' });
     const { promise: printed, resolve } = Promise.withResolvers<void>();
     const exit = run(command, {

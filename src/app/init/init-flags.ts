@@ -1,5 +1,5 @@
 /** The flags of `init`, and the one command line that decides all that a refusal names. */
-import type { Command } from 'commander';
+import type { OptionRows } from '../../compose/command-options.ts';
 import { Invalid } from '../../domain/errors.ts';
 import type { PlatformChannel } from './platform-channels.ts';
 import { columnFlag, wordsOf } from './column-flags.ts';
@@ -28,53 +28,40 @@ export interface Flags {
   addresses?: true;
 }
 
-/** Declares the argument and the flags. */
-export function declareFlags(command: Command): void {
-  command
-    .argument(
-      '[source]',
-      'an export (.csv, .tsv, .txt, .ndjson, .jsonl, .xlsx, .sqlite), an address (https://, postgres://, mysql://), hubspot or salesforce',
-    )
-    .option('--yes', 'accept what is proposed, and ask nothing')
-    .option('--output <file>', 'the configuration to write; never overwritten', 'mirror.yaml')
-    .option('--mirror <name>', 'name of the mirror (default: from the name of the source)')
-    .option('--table <name>', 'the table of a database')
-    .option(
-      '--header <text...>',
-      "a header for an HTTP API, with its secret from the environment: 'Authorization: Bearer ${CRM_TOKEN}'",
-    )
-    .option(
-      '--channel <id=column...>',
-      'the column with the consent to a channel of the platform, such as ch_news=Newsletter',
-    )
-    .option(
-      '--opt-out <column...>',
-      'a column of a --channel in which a yes is an opt-out; everything else is no opinion',
-    )
-    .option(
-      '--else-in <column...>',
-      'the same for a list in which everybody is in who has not objected: a no or an empty value opts in',
-    )
-    .option('--id <column>', 'the column with the stable id of a record')
-    .option('--email <column>', 'the column with the email address')
-    .option(
-      '--unsubscribed <column>',
-      'a column that says that a person wants no mail at all, or several as A,B; those that are named so need no flag',
-      (columns: string, before?: string[] | false) => [...(before || []), columns],
-    )
-    .option('--no-unsubscribed', 'no column says so')
-    .option(
-      '--unused <column...>',
-      'a column that is named or looks like an opt-out and says something else, or several as A,B; a comma within a name is written \\,',
-    )
-    .option('--deleted <column>', 'the column that says that a person is gone')
-    .option('--no-deleted', 'no column says so')
-    .option(
-      '--words <column:in=word,word...>',
-      'what all words of a column mean, such as KZ:yes=X,no=Y: in, out or none for a channel, otherwise yes (wants no mail, or is gone) or no; a comma within a word is written \\,',
-    )
-    .option('--addresses', 'show addresses and values also where stdout is no terminal');
-}
+/** The argument and the options. */
+export const options = {
+  '[source]':
+    'an export (.csv, .tsv, .txt, .ndjson, .jsonl, .xlsx, .sqlite), an address (https://, postgres://, mysql://), hubspot or salesforce',
+  yes: 'accept what is proposed, and ask nothing',
+  'output <file>': {
+    text: 'the configuration to write; never overwritten',
+    default: 'mirror.yaml',
+  },
+  'mirror <name>': 'name of the mirror (default: from the name of the source)',
+  'table <name>': 'the table of a database',
+  'header <text...>':
+    "a header for an HTTP API, with its secret from the environment: 'Authorization: Bearer ${CRM_TOKEN}'",
+  'channel <id=column...>':
+    'the column with the consent to a channel of the platform, such as ch_news=Newsletter',
+  'opt-out <column...>':
+    'a column of a --channel in which a yes is an opt-out; everything else is no opinion',
+  'else-in <column...>':
+    'the same for a list in which everybody is in who has not objected: a no or an empty value opts in',
+  'id <column>': 'the column with the stable id of a record',
+  'email <column>': 'the column with the email address',
+  'unsubscribed <column>': {
+    text: 'a column that says that a person wants no mail at all, or several as A,B; those that are named so need no flag',
+    parse: (column: string, before: unknown): unknown[] => [before || [], column].flat(),
+  },
+  'no-unsubscribed': 'no column says so',
+  'unused <column...>':
+    'a column that is named or looks like an opt-out and says something else, or several as A,B; a comma within a name is written \\,',
+  'deleted <column>': 'the column that says that a person is gone',
+  'no-deleted': 'no column says so',
+  'words <column:in=word,word...>':
+    'what all words of a column mean, such as KZ:yes=X,no=Y: in, out or none for a channel, otherwise yes (wants no mail, or is gone) or no; a comma within a word is written \\,',
+  addresses: 'show addresses and values also where stdout is no terminal',
+} satisfies OptionRows;
 
 /** Returns what the flags decide. Throws Invalid for a flag that is not understood. */
 export function choicesOf(

@@ -1,21 +1,14 @@
-/** Shares the flags of the commands that are decisions: who decides, and why. */
-import type { Command } from 'commander';
+/** Reads the flags of the commands that are decisions: who decides, and why. */
 import type { Decision } from '../../store/memory/audit-trail.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { operatorName } from '../../compose/output/operator-name.ts';
 import { reasonOf } from '../../compose/output/reason-option.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 
+/** The options that tell who decides, and why. */
 export interface DeciderFlags {
-  by?: string;
-  reason?: string;
-}
-
-/** Adds the flags that tell who decides, and why. */
-export function deciderOptions(command: Command, reason: string): Command {
-  return command
-    .option('--reason <text>', reason)
-    .option('--by <name>', 'who decides (the user and host that call it)');
+  by?: string | undefined;
+  reason?: string | undefined;
 }
 
 /** Returns what the audit log keeps of a command that is a decision. `at`: epoch milliseconds. */

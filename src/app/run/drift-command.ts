@@ -5,19 +5,17 @@ import { namesOf } from '../../views/lookup/person-names.ts';
 import { assemble } from '../../compose/assemble-mirror.ts';
 import { codeOfStop, exitCode } from '../../compose/output/exit-codes.ts';
 import { operatorName } from '../../compose/output/operator-name.ts';
-import type { QuietFlags } from '../../compose/output/verbosity.ts';
+import type { LookFlags, QuietFlags } from '../../compose/command-options.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import { outletsOf } from '../../compose/progress/progress-line.ts';
-import { type LookFlags, print } from '../snapshot-command.ts';
+import { print } from '../snapshot-command.ts';
 import { followRun } from './follow-run.ts';
 import { runNow } from './run-command.ts';
 import { hushed } from './run-log.ts';
 
-export interface DriftFlags extends LookFlags, QuietFlags {
-  /** Whether every record is named, not three of each cause. */
-  all?: true;
-  exitCode?: true;
-}
+/** `all`: every record is named, not three of each cause. */
+export type DriftFlags = LookFlags &
+  QuietFlags & { all?: true | undefined; exitCode?: true | undefined };
 
 /** Prints what differs on the platform and no run mends. Returns the exit code. */
 export async function printDrift(flags: DriftFlags, own: Shell): Promise<number> {

@@ -11,20 +11,14 @@ import { closeAuditLog } from '../../engine/context/run-context.ts';
 import { shortHash } from '../../engine/context/person-identity.ts';
 import { assemble } from '../../compose/assemble-mirror.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
-import { type CommandAnswer, type LookFlags, print } from '../snapshot-command.ts';
+import { type CommandAnswer, print } from '../snapshot-command.ts';
+import { type FlagsOf, naming, onPerson } from '../../compose/command-options.ts';
 import { keyOf, type Names, namesOf, wordOf } from '../../views/lookup/person-names.ts';
 import { exitCode } from '../../compose/output/exit-codes.ts';
-import { writingOptions } from './run-command.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 
-export interface PersonFlags extends LookFlags {
-  acceptLostLedger?: true;
-}
-
-/** Adds the argument for a person. */
-export function personOptions(command: Command): Command {
-  return writingOptions(command).argument('<person>', 'an address, or a hash (#9cc428f416d4)');
-}
+const personal = { ...naming, ...onPerson };
+export type PersonFlags = FlagsOf<typeof personal>;
 
 interface Named {
   mirror: Mirror;

@@ -1,5 +1,4 @@
 /** What all commands that run the mirror share, and whether a run compares everything. */
-import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { renderProblem, Invalid } from '../../domain/errors.ts';
@@ -21,7 +20,13 @@ import {
 } from '../../views/run/run-sections.ts';
 import { cannotSection } from '../../views/run/change-groups.ts';
 import type { Section } from '../../views/sections.ts';
-import { type QuietFlags, verboseOptions } from '../../compose/output/verbosity.ts';
+import {
+  type FlagsOf,
+  limiting,
+  type LookFlags,
+  running,
+  writing,
+} from '../../compose/command-options.ts';
 import {
   type Mirror,
   type Mode,
@@ -44,44 +49,13 @@ import { outletsOf } from '../../compose/progress/progress-line.ts';
 import { clearRestored, copiedAt } from '../../compose/snapshot-marks.ts';
 import { alertsIn } from '../../views/status/run-history.ts';
 import type { Shell } from '../../compose/process-shell.ts';
-import { type LookFlags, namingOptions, print } from '../snapshot-command.ts';
+import { print } from '../snapshot-command.ts';
 import { onlyOf, readOnlyPeople } from './only-people.ts';
 import { isFirstLoad } from '../../engine/context/run-context.ts';
 import { instant } from '../../compose/output/format-values.ts';
 
-export interface PassFlags extends LookFlags, QuietFlags {
-  strict?: true;
-  only?: string | undefined;
-  onlyPeople?: string | undefined;
-  acceptLostLedger?: true;
-  verbose?: true;
-}
-
-/** Adds the flags of a run, including --only. */
-export function passOptions(command: Command): Command {
-  return runOptions(command)
-    .option('--only <kind>', 'contacts or templates')
-    .option(
-      '--only-people <file>',
-      'create and opt in only these people: an address or CRM id on each line',
-    );
-}
-
-/** Adds the flags of a run, for a command with fixed record types. */
-export function runOptions(command: Command): Command {
-  return verboseOptions(namingOptions(command)).option(
-    '--strict',
-    `exit ${exitCode('rejected')} while any record is rejected or invalid, known ones too`,
-  );
-}
-
-/** Adds the flags of every command that writes to the platform. */
-export function writingOptions(command: Command): Command {
-  return command.option(
-    '--accept-lost-ledger',
-    'begin a new memory if the old one, or its key, is lost: opt-outs that only it knew are forgotten',
-  );
-}
+const passed = { ...running, ...limiting, ...writing };
+export type PassFlags = Partial<FlagsOf<typeof passed>> & Pick<LookFlags, 'config'>;
 
 export interface Pass {
   /** The mode; `single` holds an address or its hash. */

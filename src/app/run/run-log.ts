@@ -6,7 +6,7 @@ import type { ErasedOne } from '../../engine/erasure/privacy-deletions.ts';
 import type { Sighting } from '../../engine/watch/unsubscribe-watch.ts';
 import type { Alert } from '../../views/status/run-history.ts';
 import type { Notice } from '../../views/status/trouble-notice.ts';
-import type { QuietFlags } from '../../compose/output/verbosity.ts';
+import type { QuietFlags } from '../../compose/command-options.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import type { Measured } from '../../compose/progress/progress-meter.ts';
 

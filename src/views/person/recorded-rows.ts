@@ -125,10 +125,10 @@ export const ownerships = ['created', 'adopted', 'noted'] as const satisfies Own
 export const statuses = ['subscribed', 'unsubscribed', 'all_mail', 'vanished'] as const;
 
 export interface RowFilter {
-  channel?: string;
+  channel?: string | undefined;
   /** Those with this status, in any channel or in `channel`. */
-  status?: (typeof statuses)[number];
-  ownership?: Ownership;
+  status?: (typeof statuses)[number] | undefined;
+  ownership?: Ownership | undefined;
 }
 
 const rowsAtOnce = 500;

@@ -18,7 +18,9 @@ import { sectionsHtml } from '../render/html.ts';
 import type { PersonDocument } from './person-document.ts';
 import { headOf, personSections } from './person-sections.ts';
 
-export type Format = 'json' | 'html';
+/** The forms that the file may have. */
+export const formats = ['json', 'html'] as const;
+export type Format = (typeof formats)[number];
 
 const signer = z.object({
   signedBy: z.object({ algorithm: z.string(), key: z.string(), publicKey: z.string() }).nullable(),

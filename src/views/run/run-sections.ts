@@ -57,7 +57,7 @@ interface Shown {
   /** The configuration as the user named it. */
   config: string;
   writes: boolean;
-  verbose?: true;
+  verbose?: true | undefined;
   names: Names;
   most?: number;
 }

@@ -8,6 +8,7 @@ import { gates } from '../../../src/records/contact/consent/gates.ts';
 import { rules, type Rule } from '../../../src/records/contact/consent/rules.ts';
 import { Command, type Option } from 'commander';
 import { readPages } from './page-blocks.ts';
+import { declareOptions } from '../../../src/compose/command-options.ts';
 import { commands, tasks } from '../../../src/commands/table.ts';
 import type { CommandForm } from '../../../src/compose/process-shell.ts';
 import type { CommandTable } from '../../../src/commands/completion/complete-words.ts';
@@ -185,7 +186,7 @@ async function calledCommands(): Promise<Command[]> {
   const built = commands.map(async ({ name, isHidden, load }) => {
     if (!load || isHidden) return [];
     const command = new Command(name);
-    (await load()).options(command);
+    declareOptions(command, (await load()).options);
     return [command];
   });
   return (await Promise.all(built)).flat();

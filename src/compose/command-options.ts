@@ -1,0 +1,138 @@
+/**
+ * Declares the arguments and options of commands as tables, from which the types of their flags
+ * follow, and the options that several commands share.
+ */
+import { type Command, Option } from 'commander';
+import { exitCode } from './output/exit-codes.ts';
+import { configOption } from './output/printed-commands.ts';
+
+interface OptionDetails {
+  text: string;
+  isRequired?: boolean;
+  isHidden?: boolean;
+  default?: string;
+  choices?: readonly string[];
+  /** The options that exclude it, as the code calls them. */
+  conflicts?: readonly string[];
+  /** Returns the value of a word; `before` is that of the words before it. */
+  parse?(word: string, before: unknown): unknown;
+}
+
+/** What the help says of an argument or an option, with what else is known of it. */
+type OptionRow = string | OptionDetails | (() => Option);
+
+/** Arguments and options by how they are written: `<file>`, `[person]`, `json`, `last <n>`. */
+export type OptionRows = Readonly<Record<string, OptionRow>>;
+
+/** Adds the arguments and options to a command, in their order. */
+export function declareOptions(command: Command, rows: OptionRows): void {
+  for (const [spelling, row] of Object.entries(rows)) {
+    if (typeof row === 'function') {
+      command.addOption(row());
+      continue;
+    }
+    const details: OptionDetails = typeof row === 'string' ? { text: row } : row;
+    const { text, choices, conflicts, parse, isRequired = false, isHidden = false } = details;
+    if (/^[<[]/.test(spelling)) {
+      const argument = command.createArgument(spelling, text);
+      command.addArgument(choices ? argument.choices(choices) : argument);
+      continue;
+    }
+    const option = new Option(`--${spelling}`, text);
+    if (choices) option.choices(choices);
+    if (conflicts) option.conflicts([...conflicts]);
+    if (parse) option.argParser(parse);
+    if (details.default !== undefined) option.default(details.default);
+    option.makeOptionMandatory(isRequired).hideHelp(isHidden);
+    command.addOption(option);
+  }
+}
+
+type Camel<Name extends string> = Name extends `${infer First}-${infer Rest}`
+  ? `${First}${Capitalize<Camel<Rest>>}`
+  : Name;
+type Written<Key extends string> = Key extends `${infer Name} <${string}` ? Name : Key;
+type FlagName<Key extends string> =
+  Written<Key> extends `no-${infer Name}` ? Camel<Name> : Camel<Written<Key>>;
+type FlagValue<Key, Row> = Row extends { choices: readonly (infer Choice)[] }
+  ? Choice
+  : Key extends `no-${string}`
+    ? boolean
+    : Key extends `${string}...>`
+      ? string[]
+      : Key extends `${string}>`
+        ? string
+        : true;
+type Argument = `<${string}` | `[${string}`;
+type KeyOf<Rows> = Exclude<keyof Rows & string, Argument>;
+type IsGiven<Key, Row> = Key extends `no-${string}`
+  ? true
+  : Row extends (() => Option) | { isRequired: unknown } | { default: unknown }
+    ? true
+    : false;
+/** The values of the options of a table, by the names that the code has for them. */
+export type FlagsOf<Rows> = {
+  [Key in KeyOf<Rows> as IsGiven<Key, Rows[Key]> extends true ? FlagName<Key> : never]: FlagValue<
+    Key,
+    Rows[Key]
+  >;
+} & {
+  [Key in KeyOf<Rows> as IsGiven<Key, Rows[Key]> extends true ? never : FlagName<Key>]?:
+    | FlagValue<Key, Rows[Key]>
+    | undefined;
+};
+
+/** The options of a command that does not name people. */
+export const looking = { 'config <file>': () => configOption(), json: 'print one JSON document' };
+
+/** The options of a command that names people. */
+export const naming = {
+  ...looking,
+  addresses: 'name people by their address also where stdout is no terminal',
+};
+export type LookFlags = FlagsOf<typeof naming>;
+
+const levels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+export type LogLevel = (typeof levels)[number];
+
+/** How little a command prints besides its results. */
+export const quiet = {
+  quiet: 'print results and errors only; nothing of a run that ends with 0 and no new problem',
+  'log-level <level>': {
+    text: 'print JSON log lines of this level and above',
+    choices: levels,
+  },
+};
+export type QuietFlags = FlagsOf<typeof quiet>;
+
+export const verbose = { verbose: 'print internals, too: requests, ids, readings' };
+
+/** The options of a run. */
+export const running = {
+  ...naming,
+  ...verbose,
+  ...quiet,
+  strict: `exit ${exitCode('rejected')} while any record is rejected or invalid, known ones too`,
+};
+
+/** What limits a run. */
+export const limiting = {
+  'only <kind>': 'contacts or templates',
+  'only-people <file>': 'create and opt in only these people: an address or CRM id on each line',
+};
+
+/** The option of every command that writes to the platform. */
+export const writing = {
+  'accept-lost-ledger':
+    'begin a new memory if the old one, or its key, is lost: opt-outs that only it knew are forgotten',
+};
+
+/** The options of a command that acts on one person. */
+export const onPerson = { ...writing, '<person>': 'an address, or a hash (#9cc428f416d4)' };
+
+export const by = { 'by <name>': 'who decides (the user and host that call it)' };
+
+/** Where an export goes. */
+export const output = {
+  'output <file>': 'write to this file, which must not exist, and not to stdout',
+};
