@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
+import { fleetKeys } from '../../src/compose/queues/node-heartbeat.ts';
 
 /** The commands that Redis executed, by name. */
 async function callsOf(redis: Redis): Promise<Map<string, number>> {
@@ -94,9 +95,8 @@ function usedByAll(): { busy: number; idle: number } {
   return { busy: (user + nice + system + irq + soft) / 100, idle: (idle + waiting) / 100 };
 }
 
-/** The number of mirrors that each worker serves; a worker with `-c` is not counted. */
+/** The number of mirrors that each worker serves. */
 export async function sharesOf(redis: Redis): Promise<number[]> {
-  const alive = await redis.keys('crm-mirror:*:{home}:alive');
-  const signs = alive.length === 0 ? [] : await redis.mget(alive);
-  return [...Map.groupBy(signs, (sign) => sign?.split('@')[1]).values()].map((all) => all.length);
+  const holders = await redis.hvals(fleetKeys.holders);
+  return [...Map.groupBy(holders, (holder) => holder).values()].map((all) => all.length);
 }

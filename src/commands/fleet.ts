@@ -17,11 +17,10 @@ import {
 import {
   drainNode,
   type Fleet,
-  type FleetNode,
+  type FleetWorker,
+  isWithoutDisk,
   readFleet,
-  servedBy,
-  withoutDiskIn,
-} from '../compose/placement/fleet-store.ts';
+} from '../compose/fleet/fleet.ts';
 import { fleetSections, type ShownFleet, shownFleet } from '../views/status/fleet-sections.ts';
 import { connectQuickly, type Quick } from '../compose/queues/redis-connections.ts';
 
@@ -74,7 +73,9 @@ async function drain(command: Command, shell: Shell): Promise<number> {
     found.push(node.name);
     const takers = nodes.filter((one) => one.name !== node.name && !one.isDraining);
     others += takers.length;
-    stay.push(...withoutDiskIn(takers, servedBy(fleet, node.name)).map(({ name }) => name));
+    for (const mirror of fleet.mirrors) {
+      if (mirror.holder === node.name && isWithoutDisk(mirror, takers)) stay.push(mirror.name);
+    }
   });
   const [node] = found;
   if (node === undefined) {
@@ -85,7 +86,7 @@ async function drain(command: Command, shell: Shell): Promise<number> {
 }
 
 /** Returns the node with this name, or whose name begins so. Throws Invalid if several do. */
-function nodeNamed(asked: string, nodes: readonly FleetNode[]): FleetNode | undefined {
+function nodeNamed(asked: string, nodes: readonly FleetWorker[]): FleetWorker | undefined {
   const named = nodes.filter(({ name }) => name === asked);
   const like = nodes.filter(({ name }) => asked !== '' && name.startsWith(asked));
   const [node, ...more] = named.length > 0 ? named : like;

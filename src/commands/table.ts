@@ -188,7 +188,7 @@ export const formerNames: Readonly<Record<string, string>> = {
 /** What no command does, and how it is done. */
 export const doneByHand: Readonly<Record<string, string>> = {
   'fleet move':
-    'is done by hand: a snapshot stays on its disk → copy its files as docs/fleet-workers.md says',
+    'is done by hand: a snapshot stays on its disk → copy its files as docs/fleet.md says',
 };
 
 /** Returns the command, or else the group, that the words begin with. */

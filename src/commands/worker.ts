@@ -2,6 +2,8 @@
  * Runs continuously and serves each of its mirrors according to its schedule, until it is asked to
  * stop. The mirrors are named one by one, or are the files of a folder.
  */
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
 import type { Command } from 'commander';
 import { type FlagsOf, quiet } from '../compose/command-options.ts';
 import { configOption } from '../compose/output/printed-commands.ts';
@@ -17,6 +19,7 @@ import { limitHeapGrowth } from '../worker/worker-capacity.ts';
 import { namedTwice, workable } from '../worker/mirror-folder.ts';
 import { hushed } from '../app/run/run-log.ts';
 import type { Shell } from '../compose/process-shell.ts';
+import { shareConnections } from '../compose/queues/shared-connections.ts';
 import { stopped } from '../compose/stop-signals.ts';
 import { openServer, serverIn, type WorkerServer } from '../worker/worker-server.ts';
 
@@ -45,10 +48,13 @@ export async function run(command: Command, own: Shell): Promise<number> {
     refuseTwins(configs);
     const asked = serverIn(configs);
     const shared = { probe: createProbe(systemClock), causes: createSharedCauses(systemClock) };
+    const name = `${hostname()}-${randomBytes(4).toString('hex')}`;
+    const connections = shareConnections(name, systemClock);
     const served = configs.map((config) =>
       serve(config, shell, {
         ...shared,
         acceptLost,
+        connections: connections.to(config.redis),
         load: () => loadConfig(config.file, shell.env),
         ended: (summary) => server?.ended(config.mirror, summary),
       }),
@@ -61,6 +67,7 @@ export async function run(command: Command, own: Shell): Promise<number> {
     } finally {
       end();
       await Promise.all([server?.close(), ...served.map(({ close }) => close())]);
+      connections.close();
     }
   } else {
     if (command.getOptionValueSource('config') === 'cli') throw namedTwice();

@@ -10,8 +10,8 @@ import { shareLinks } from '../http/rate-limit/shared/redis-connection.ts';
 import { systemClock } from '../http/system-clock.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { stopped } from '../compose/stop-signals.ts';
-import { drainNode, readFleet } from '../compose/placement/fleet-store.ts';
-import { createFleetMember, type FleetMember } from '../compose/placement/fleet-member.ts';
+import { drainNode, readFleet } from '../compose/fleet/fleet.ts';
+import { createFleetMember, type FleetMember } from '../compose/fleet/fleet-member.ts';
 import { shareConnections, type SharedConnections } from '../compose/queues/shared-connections.ts';
 import type { ConsoleFleet } from '../console/pages/mirrors.ts';
 import {
@@ -25,7 +25,7 @@ import { createProbe } from './mirror-pulse.ts';
 import { serve } from './mirror-service.ts';
 import { createSharedCauses } from './notifications/shared-causes.ts';
 import { createServedMirrors, type ServedMirrors } from './served-mirrors.ts';
-import { createCapacity } from './worker-capacity.ts';
+import { createCapacity, runSlots } from './worker-capacity.ts';
 import { openServer, type WorkerServer } from './worker-server.ts';
 
 const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
@@ -100,10 +100,10 @@ function createFleets(
   moved: (isLent: (mirror: string) => boolean) => void,
 ) {
   const known = new Map<string, FleetMember & { fleet: ConsoleFleet }>();
-  const to = (url: string): FleetMember | undefined => {
+  const to = (url: string): FleetMember => {
     const { node, quick } = connections.to(url);
     const before = known.get(url);
-    if (before || !node) return before;
+    if (before) return before;
     const asking = quick();
     const member = createFleetMember({
       node,
@@ -111,6 +111,7 @@ function createFleets(
       clock: systemClock,
       randomHex,
       host,
+      slots: runSlots.most,
       note: shell.note,
       moved,
     });
@@ -129,7 +130,7 @@ function createFleets(
       const urls = new Set([...known.keys(), ...configs.map(({ redis }) => redis)]);
       for (const url of urls) {
         const own = configs.filter(({ redis }) => redis === url);
-        to(url)?.join(own);
+        to(url).join(own);
       }
     },
     async quit() {

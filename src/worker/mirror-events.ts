@@ -13,7 +13,7 @@ import { refusePaused } from '../compose/pause-mark.ts';
 import type { Heard, Worked } from '../compose/queues/event-queue.ts';
 import { type Order, type Seal, sealIn } from '../compose/queues/payload-encryption.ts';
 import { runNow } from '../app/run/run-command.ts';
-import { isAssigned, isPassing, type Opened, shellOf, type State, use } from './open-mirror.ts';
+import { isLocked, isPassing, type Opened, shellOf, type State, use } from './open-mirror.ts';
 
 interface Told {
   id: string;
@@ -24,7 +24,7 @@ interface Told {
 /** Does what an event about a record asks for. Never throws. */
 export async function workOn(state: State, told: Told): Promise<Worked> {
   const { shell, config, complain } = state;
-  if (shell.stop.aborted || (state.coming && !isAssigned(state))) return 'elsewhere';
+  if (shell.stop.aborted || (state.coming && !isLocked(state))) return 'elsewhere';
   let isOpen = false;
   try {
     return await use(state, async (opened) => {

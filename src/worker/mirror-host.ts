@@ -43,7 +43,7 @@ import {
   comeAgain,
   complaintsOf,
   type HomeOptions,
-  isAssigned,
+  isLocked,
   isPassing,
   type Opened,
   shellOf,
@@ -83,8 +83,8 @@ export function createMirrorHost(options: HomeOptions) {
   };
   return {
     /**
-     * Waits until the mirror is assigned to this worker or the worker is asked to stop. Throws the
-     * errors of `assemble`.
+     * Waits until this worker has locked the mirror, or is asked to stop. Throws the errors of
+     * `assemble`.
      */
     async taken(): Promise<void> {
       await taken(state);
@@ -95,11 +95,11 @@ export function createMirrorHost(options: HomeOptions) {
         if (runs?.newest(1, { mode })[0]?.status === 'failed') retries.failed(mode);
       }
     },
+    /** Resolves when the mirror is lost to another worker, or the worker is asked to stop. */
     stay: async (): Promise<void> => stay(state),
     /**
      * Runs what was due at `dueMs`, in milliseconds since the epoch. Never throws. `elsewhere`
-     * means that it cannot run here now, for example because the mirror is assigned to another
-     * worker.
+     * means that it cannot run here now, for example because another worker has the mirror.
      */
     run,
     /**
@@ -114,7 +114,7 @@ export function createMirrorHost(options: HomeOptions) {
     },
     /**
      * Does the work in parallel with other work, or alone. `stop` is also aborted if the mirror is
-     * lost. Throws Busy if it is assigned to another worker.
+     * lost. Throws Busy if another worker has it.
      */
     hold: async <T>(how: 'beside' | 'alone', work: Work<T>): Promise<T> => hold(state, how, work),
     /** Begins no more runs. Those that wait for a slot end as `elsewhere`. */
@@ -122,8 +122,8 @@ export function createMirrorHost(options: HomeOptions) {
       resting.abort();
       retries.close();
     },
-    /** Returns whether the mirror is assigned to this worker, so that no other one has it. */
-    isHere: (): boolean => isAssigned(state),
+    /** Returns whether this worker has locked the mirror, so that no other one has it. */
+    isHere: (): boolean => isLocked(state),
     /** Returns whether this worker has the mirror, or had it last and opens it again. */
     isOurs: (): boolean => state.owner === 'this',
     /** Opens everything anew with the current configuration once nothing runs. */
@@ -225,9 +225,6 @@ async function runOnce(
     if (alert.run === summary.run) state.log.alerted(alert);
   }
   state.ended(summary);
-  if (state.turns) {
-    void state.turns.counted(config.mirror, mirror.snapshot.recorded.count('contact'));
-  }
   state.complain.no();
   state.outages.works('disk');
   if (summary.status === 'failed') await comeAgain(state);
@@ -286,9 +283,6 @@ function optionsOf(tick: RunTick) {
   } as const;
 }
 
-/** How often to check whether the mirror is still assigned to this worker. */
-const stayMs = 5_000;
-
 async function taken(state: State): Promise<void> {
   const { shell, complain, turns, config, capacity } = state;
   const claimed = async (): Promise<void> => use(state, async () => undefined);
@@ -309,25 +303,32 @@ async function taken(state: State): Promise<void> {
   }
 }
 
-/** Checks every few seconds. A mirror that is lost is closed, until it is assigned here again. */
+/** Checks the lock when it is in doubt, until the mirror is lost, and closed, or `stop`. */
 async function stay(state: State): Promise<void> {
-  const { shell, assignment, complain, alone, node, config } = state;
-  while (!shell.stop.aborted) {
-    if (node) await node.due(config.mirror, shell.stop);
-    else await systemClock.sleep(stayMs, shell.stop).catch(() => undefined);
-    if (!isAssigned(state) || shell.stop.aborted) continue;
+  const { shell, lock, complain, alone, node } = state;
+  for (;;) {
+    const doubts = node.doubts();
+    const failure = isLocked(state) ? await failureOf(lock) : undefined;
+    if (failure !== undefined && !shell.stop.aborted) {
+      complain.of(failure);
+      state.owner = 'another';
+      state.left.abort(new Interrupted('SIGTERM'));
+      await alone(() => close(state, failure));
+      state.left = new AbortController();
+      return;
+    }
+    await node.doubted(doubts, shell.stop);
+    if (shell.stop.aborted) return;
+  }
+}
+
+/** Returns why this worker no longer has the mirror; undefined if it has it. */
+async function failureOf(lock: State['lock']): Promise<unknown> {
+  try {
+    if (await lock.keep()) return undefined;
     const another = 'another worker has become the home of this mirror';
-    const lost = new Busy(another, { fix: 'this one leaves it' });
-    const failure = await assignment.keep().then(
-      (kept) => (kept ? undefined : lost),
-      (error: unknown) => error,
-    );
-    if (failure === undefined) continue;
-    complain.of(failure);
-    state.owner = 'another';
-    state.left.abort(new Interrupted('SIGTERM'));
-    await alone(() => close(state, failure));
-    state.left = new AbortController();
-    await taken(state);
+    return new Busy(another, { fix: 'this one leaves it' });
+  } catch (error) {
+    return error;
   }
 }

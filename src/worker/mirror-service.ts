@@ -7,12 +7,12 @@ import type { Clock } from '../domain/clock.ts';
 import { Interrupted, Invalid, isExpected, Unavailable } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { recordOutages } from '../store/health-file.ts';
-import { homeRecord } from '../compose/queues/assignment-store.ts';
+import { openLockStore } from '../compose/queues/lock-store.ts';
 import { serveCommands } from '../compose/queues/command-queue.ts';
 import { openEventQueue } from '../compose/queues/event-queue.ts';
 import { viewQueues } from '../compose/queues/queue-view.ts';
 import { deliveryLogOf } from '../compose/queues/delivery-log.ts';
-import { type Connections, ownConnections } from '../compose/queues/shared-connections.ts';
+import type { WorkerConnections } from '../compose/queues/shared-connections.ts';
 import { openRunQueue, type RunQueue } from '../compose/queues/run-queue.ts';
 import { dueIn, tickWords } from '../compose/queues/run-schedule.ts';
 import { sealIn } from '../compose/queues/payload-encryption.ts';
@@ -35,7 +35,7 @@ import { doHanded } from './remote-commands.ts';
 import { sealErasure } from './mirror-events.ts';
 import { createMirrorHost } from './mirror-host.ts';
 import { lanesAtOnce, type MirrorSettings } from './open-mirror.ts';
-import { assignmentIn } from './mirror-assignment.ts';
+import { createMirrorLock } from './mirror-lock.ts';
 import { createProbe, type Probe, pulse } from './mirror-pulse.ts';
 
 /** After this time without Redis, people are told of it. */
@@ -45,8 +45,8 @@ const awayMs = 20_000;
 export interface ServeOptions extends MirrorSettings {
   /** Whether to take the mirror even if this is not the newest snapshot. */
   acceptLost: boolean;
-  /** Connections to share; by default the mirror opens its own. */
-  connections?: Connections | undefined;
+  /** The connections that the mirrors of the worker share. */
+  connections: WorkerConnections;
   /** Looks whether hosts can be reached; mirrors of one process share it. */
   probe?: Probe | undefined;
   /** The clock by which problems are looked for; by default that of this machine. */
@@ -110,9 +110,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
     async leave(isGone: () => boolean): Promise<void> {
       parts.isLeaving = true;
       home.rest();
-      await queue.rest();
-      await parts.handed?.close();
-      await events?.rest();
+      await restQueues(parts);
       if (isGone() && home.isHere()) await unfollow(queue, config, outer);
       over.abort(new Interrupted('SIGTERM'));
       await closeAll();
@@ -138,15 +136,20 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions) {
   };
   const overdue = watchOverdue({ schedule: config.schedule, outages, clock, isHalted });
   const shell = { ...outer, stop: AbortSignal.any([outer.stop, over.signal]), outages };
-  const { connections = ownConnections(url) } = options;
+  const { connections } = options;
   const place = { url, mirror, clock: systemClock, connections };
   const failed = Promise.withResolvers<never>();
   const quick = connections.quick();
   const { node } = connections;
-  const worker = randomBytes(8).toString('hex');
-  const own = homeRecord(quick, { mirror, worker, node: node?.name });
-  const side = { mirror, path: config.snapshot, acceptLost, clock: systemClock };
-  const assignment = assignmentIn(own, side);
+  const own = openLockStore(quick, mirror, node.name);
+  const lock = createMirrorLock(own, {
+    mirror,
+    path: config.snapshot,
+    acceptLost,
+    // Where a mirror is served alone, an operator may have moved its files.
+    mayMove: turns === undefined,
+    clock: systemClock,
+  });
   const redis = watchRedis(mirror, shell, clock);
   // What fails in the mirror that this process has.
   const failing = () =>
@@ -155,7 +158,7 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions) {
     ...options,
     config,
     shell,
-    assignment,
+    lock,
     clock,
     node,
     outages,
@@ -202,38 +205,50 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions) {
 
 type Parts = ReturnType<typeof openParts> & { handed?: { close(): Promise<void> } };
 
-/** Waits until the mirror is assigned to this worker, then takes its jobs until it leaves. */
+/** Waits until this worker has locked the mirror, then takes its jobs until it has it no more. */
 async function begin(parts: Parts): Promise<void> {
   const { config, shell, failed, home, events, queue, redis, clock } = parts;
   const { mirror, schedule } = config;
   // Of several workers, only the one that has the mirror writes the schedule.
   if (!parts.isPlaced) await follow(queue, config);
-  await parts.connections.node?.begun;
+  await parts.connections.node.begun;
   redis.answers();
-  await home.taken();
-  if (isEnding(parts)) return;
-  // The worker that had the mirror before may have removed the schedule as it left.
-  await follow(queue, config);
-  // What is served after `close` is never closed, and keeps the process alive.
-  if (isEnding(parts)) return;
+  const isDue = (): boolean => !parts.isLeaving && home.isHere() && redis.isThere();
+  const { refused, evicts } = redis;
+  let kept: Promise<void> | undefined;
   const due = [
     ...dueIn(schedule).map(({ tick }) => tickWords(tick)),
     ...(events ? ['events'] : []),
   ];
-  shell.note(`crm-mirror: ${mirror}: worker serves ${due.join(', ')}`);
-  queue.serve(parts.overdue.watched(home.run));
-  events?.serve(home.record, { concurrency: lanesAtOnce, failed: failed.reject });
   const { connections } = parts;
   const place = { url: config.redis, mirror, clock: systemClock, connections };
-  parts.handed = serveCommands(place, async (taken) => {
-    const seal = sealIn(config, randomBytes);
-    if (!seal) throw new Invalid(`${config.memory.keyFile}: the key of the memory is gone`);
-    return doHanded({ config, shell, home, seal, now: systemClock.now }, taken);
-  });
-  const isDue = (): boolean => !parts.isLeaving && home.isHere() && redis.isThere();
-  const { refused, evicts } = redis;
-  void keepWhole(queue, config, shell, { isDue, refused, evicts, clock });
-  await home.stay();
+  for (;;) {
+    await home.taken();
+    if (isEnding(parts)) return;
+    // The worker that had the mirror before may have removed the schedule as it left.
+    await follow(queue, config);
+    // What is served after `close` is never closed, and keeps the process alive.
+    if (isEnding(parts)) return;
+    shell.note(`crm-mirror: ${mirror}: worker serves ${due.join(', ')}`);
+    queue.serve(parts.overdue.watched(home.run));
+    events?.serve(home.record, { concurrency: lanesAtOnce, failed: failed.reject });
+    parts.handed = serveCommands(place, async (taken) => {
+      const seal = sealIn(config, randomBytes);
+      if (!seal) throw new Invalid(`${config.memory.keyFile}: the key of the memory is gone`);
+      return doHanded({ config, shell, home, seal, now: systemClock.now }, taken);
+    });
+    kept ??= keepWhole(queue, config, shell, { isDue, refused, evicts, clock });
+    await home.stay();
+    if (isEnding(parts)) return;
+    await restQueues(parts);
+  }
+}
+
+/** Takes no more jobs, and waits for those in progress. */
+async function restQueues({ queue, handed, events }: Parts): Promise<void> {
+  await queue.rest();
+  await handed?.close();
+  await events?.rest();
 }
 
 function isEnding({ shell, isLeaving }: Parts): boolean {

@@ -1,31 +1,30 @@
 /**
- * Opens and closes a mirror. A worker with `-c` has it open as long as it is assigned to it. In a
- * worker of a folder, which has a `capacity`, the assignment in Redis and the open mirror are two
- * things: open are the snapshot with its lease, the memory, and all connections, of
- * which runs about one person have a few of their own.
+ * Opens and closes a mirror. A worker with `-c` has it open as long as it has the lock in Redis. In
+ * a worker of a folder, which has a `capacity`, the lock and the open mirror are two things: open
+ * are the snapshot with its lease, the memory, and all connections, of which runs about one person
+ * have a few of their own.
  *
  *   the mirror is         what happens                       result
- *   not assigned          its turn comes                     opened and claimed
- *   assigned, open        it has had nothing to do for       closed; Redis still assigns it here
+ *   not locked            its turn comes                     opened and locked
+ *   locked, open          it has had nothing to do for       closed; the lock stays
  *                         seconds
  *                         a run failed                       closed, the configuration is reread
- *   assigned, closed      a run, event, check or command     opened and claimed anew, because the
+ *   locked, closed        a run, event, check or command     opened, and locked anew, because the
  *                                                            snapshot may have changed meanwhile:
  *     while it was closed, a command wrote it                its generation becomes the latest
  *     a backup was put back                                  the same
  *     an older or another snapshot was put there             refused; tried again with each job
- *     a command has it open now                              Busy: stays assigned; the job is
+ *     a command has it open now                              Busy: the lock stays; the job is
  *     Redis does not answer                                  offered again a second later
- *   assigned              Redis was emptied                  stored again, as it was last opened
+ *   locked                Redis was emptied                  stored again, as it was last opened
  *                         Redis is away                      nothing: what runs goes on, and no job
  *                                                            comes from Redis
- *                         Redis assigns it to another        what runs is interrupted; closed; it
+ *                         another worker has locked it       what runs is interrupted; closed; it
  *                                                            waits for its turn
  *   any                   the worker leaves it               closed, and then released in Redis
  *
- * While it is closed, it stays assigned by the heartbeat of the process (queues/node-heartbeat.ts).
- * Nobody else claims it, although its lease is free: a claim of a mirror whose worker may have
- * closed it is refused as long as the process of that worker lives (queues/assignment-store.ts).
+ * While it is closed, the heartbeat of the process keeps the lock (queues/node-heartbeat.ts).
+ * Nobody else claims it, although its lease is free.
  */
 import pLimit from 'p-limit';
 import type { Clock } from '../domain/clock.ts';
@@ -37,7 +36,7 @@ import type { Summary } from '../engine/report/run-summary.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import type { Assembled, Shell } from '../compose/process-shell.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
-import type { Turns } from '../compose/placement/fleet-member.ts';
+import type { Turns } from '../compose/fleet/fleet-member.ts';
 import type { NodeHeartbeat } from '../compose/queues/node-heartbeat.ts';
 import { explain } from '../compose/output/failure-report.ts';
 import type { Attention } from '../views/status/attention.ts';
@@ -45,7 +44,7 @@ import type { createLog } from '../app/run/run-log.ts';
 import type { RunRetries } from './mirror-schedule.ts';
 import type { SharedCauses } from './notifications/shared-causes.ts';
 import type { Notifier } from './notifications/notifier.ts';
-import type { MirrorAssignment } from './mirror-assignment.ts';
+import type { MirrorLock } from './mirror-lock.ts';
 import type { Capacity } from './worker-capacity.ts';
 
 /** What a worker gives each mirror that it serves. */
@@ -66,9 +65,9 @@ export interface MirrorSettings {
 export interface HomeOptions extends MirrorSettings {
   config: Config;
   shell: Shell;
-  assignment: MirrorAssignment;
-  /** Tells when the assignment has to be checked; undefined: every few seconds. */
-  node?: NodeHeartbeat | undefined;
+  lock: MirrorLock;
+  /** Tells when the lock has to be checked. */
+  node: Pick<NodeHeartbeat, 'doubts' | 'doubted'>;
   /** The clock by which notifications are sent. */
   clock: Clock;
   /** Returns what fails now as this process notices it. */
@@ -125,15 +124,15 @@ function shut(state: State, failure?: unknown): void {
   state.closing = closing().finally(() => (state.closing = undefined));
 }
 
-/** Returns whether the mirror is assigned to this worker, as far as it knows. */
-export function isAssigned({ opened, owner, capacity }: State): boolean {
+/** Returns whether this worker has locked the mirror, as far as it knows. */
+export function isLocked({ opened, owner, capacity }: State): boolean {
   return opened !== undefined || (capacity !== undefined && owner === 'this');
 }
 
 /**
  * Does the work in the open mirror, which stays open until it has ended. Opens it first if
- * necessary: throws Busy if it is assigned to another worker, or another process has it open,
- * Unavailable while Redis cannot report the assignment, and the errors of `assemble`.
+ * necessary: throws Busy if another worker has locked it, or another process has it open,
+ * Unavailable while Redis cannot tell, and the errors of `assemble`.
  */
 export async function use<T>(state: State, work: (opened: Opened) => Promise<T>): Promise<T> {
   state.users += 1;
@@ -170,15 +169,15 @@ async function come(state: State): Promise<Opened> {
 
 async function claim(state: State): Promise<Opened> {
   await state.closing?.catch(() => undefined);
-  const { config, shell, assignment, capacity } = state;
+  const { config, shell, lock, capacity } = state;
   const isOwn = capacity !== undefined && state.owner === 'this';
   let opened: Assembled | undefined;
   try {
-    if (!isOwn) await assignment.check();
+    if (!isOwn) await lock.check();
     opened = await assemble(config, shell, { writes: true, whilePaused: capacity !== undefined });
-    await assignment.claim(opened.mirror.snapshot);
+    await lock.claim(opened.mirror.snapshot);
   } catch (error) {
-    // A command that has the snapshot open ends, and the mirror is still assigned.
+    // A command that has the snapshot open ends, and this worker still has the lock.
     if (error instanceof Busy && (opened || !isOwn)) state.owner = 'another';
     await opened?.close();
     throw error;

@@ -28,8 +28,8 @@ export interface Hand {
 }
 
 /**
- * Runs a command and returns its encrypted outcome, or `elsewhere` if the mirror is now assigned to
- * another worker. A command is accepted once: what Redis offers again, after a restart, too, is not
+ * Runs a command and returns its encrypted outcome, or `elsewhere` if another worker has the
+ * mirror now. A command is accepted once: what Redis offers again, after a restart, too, is not
  * run. It must still be valid when it begins, after waiting for runs, so one whose caller waits no
  * longer is not begun. Throws Invalid for input that was not sealed as a command of this mirror, or
  * has expired.

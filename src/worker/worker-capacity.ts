@@ -20,7 +20,7 @@ import { setFlagsFromString } from 'node:v8';
 import pLimit from 'p-limit';
 import type { Clock } from '../domain/clock.ts';
 
-const runSlots = { atOnce: 4, most: 12, long: 32 };
+export const runSlots = { atOnce: 4, most: 12, long: 32 };
 const eventSlots = { atOnce: 8, most: 32, long: 128 };
 const claimsAtOnce = 2;
 /** The longest time that a mirror stays open without anything to do, in milliseconds. */

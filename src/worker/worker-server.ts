@@ -5,7 +5,7 @@ import { Invalid, isExpected } from '../domain/errors.ts';
 import type { Config } from '../config/config.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { explain } from '../compose/output/failure-report.ts';
-import { unserved } from '../compose/placement/fleet-store.ts';
+import { unserved } from '../compose/fleet/fleet.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { rank } from '../views/status/attention.ts';
 import { accessRulesOf } from '../console/access/access-rules.ts';

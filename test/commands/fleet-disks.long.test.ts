@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { ownerOf } from '../../src/compose/fleet/mirror-owner.ts';
 import { sharedRedis } from '../support/redis.ts';
 import { start as startWith, until, twoMachines } from '../support/worker/fleet.ts';
 import { findProgram, run } from '../support/program.ts';
@@ -101,14 +102,18 @@ async function withoutLocks(): Promise<string | undefined> {
 }
 
 test('workers of a folder that locks files share the mirrors, and one that is killed is no alarm', async () => {
-  const staged = await twoMachines({ redis: redis.url, mirrors: ['m0', 'm1'] });
-  const { start, stateOf, homeOf } = staged;
+  const mirrors = ['m0', 'm1', 'm2', 'm3'];
+  const staged = await twoMachines({ redis: redis.url, mirrors });
+  const { start, stateOf, homeOf, look } = staged;
   const one = await start('one');
-  for (const mirror of ['m0', 'm1']) await until(async () => (await homeOf(mirror)) === one.node);
+  for (const mirror of mirrors) await until(async () => (await homeOf(mirror)) === one.node);
   const two = await start('two', { STATE: stateOf('one') });
-  await until(async () => (await homeOf('m0')) !== (await homeOf('m1')));
+  await until(async () => {
+    const { nodes, mirrors: seen } = await look();
+    return nodes.length === 2 && seen.every((mirror) => mirror.holder === ownerOf(mirror, nodes));
+  });
   one.kill('SIGKILL');
-  for (const mirror of ['m0', 'm1']) await until(async () => (await homeOf(mirror)) === two.node);
+  for (const mirror of mirrors) await until(async () => (await homeOf(mirror)) === two.node);
   expect(two.heard()).not.toContain('does not lock files');
   expect(await two.ends()).toBe(143);
   const locks = readdirSync(stateOf('one')).filter((name) => name.startsWith('.crm-mirror-vm'));

@@ -1,19 +1,21 @@
 /** Where a worker keeps a mirror: what is done in it, and when it is open. */
 import { expect, test } from 'vitest';
 import { createMirrorHost } from '../../src/worker/mirror-host.ts';
-import type { MirrorAssignment } from '../../src/worker/mirror-assignment.ts';
+import type { MirrorLock } from '../../src/worker/mirror-lock.ts';
 import { recordOutages } from '../../src/store/health-file.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { silentShell } from '../support/commands/mirrored-contacts.ts';
 import { createWorld } from '../support/engine/engine-world.ts';
-import { playsAll } from '../support/extent.ts';
 
 async function homeOf(
   claim: () => Promise<void>,
   keep: () => Promise<boolean>,
   lines: { url?: string; timeoutMs?: number } = {},
 ) {
+  let doubts = 0;
+  const doubt = Promise.withResolvers<void>();
+  const node = { doubts: () => doubts, doubted: async () => doubt.promise };
   const world = await createWorld({ kinds: ['contact'] });
   const load = () => loadConfig(world.config(lines), {});
   const stop = new AbortController();
@@ -21,15 +23,21 @@ async function homeOf(
   const note = (line: string) => void said.push(line);
   const shell = { ...silentShell, note, stop: stop.signal, abort: new AbortController().signal };
   const check = async () => undefined;
-  const residence: MirrorAssignment = { check, claim, keep };
+  const lock: MirrorLock = { check, claim, keep };
   return {
     stop,
     said,
+    /** Has the lock checked. */
+    doubt(): void {
+      doubts += 1;
+      doubt.resolve();
+    },
     home: createMirrorHost({
       config: load(),
       load,
       shell,
-      assignment: residence,
+      lock,
+      node,
       clock: systemClock,
       faults: () => [],
       outages: recordOutages(load().snapshot, systemClock),
@@ -56,19 +64,21 @@ test('does nothing before it knows which account the mirror belongs to', async (
   await home.close();
 });
 
-test.runIf(playsAll)('stops a command that it was handed when it loses the mirror', async () => {
-  const { home, stop } = await homeOf(
+test('stops a command that it was handed when it loses the mirror', async () => {
+  let isKept = true;
+  const { home, stop, doubt } = await homeOf(
     async () => undefined,
-    async () => false,
+    async () => isKept,
   );
   await home.taken();
   const staying = home.stay();
   const held = home.hold('alone', async (_, stopped) => {
+    isKept = false;
+    doubt();
     await new Promise((resolve) => stopped.addEventListener('abort', resolve));
     return stop.signal.aborted;
   });
   expect(await held).toBe(false);
-  stop.abort();
   await staying;
   await home.close();
 });

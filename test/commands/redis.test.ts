@@ -37,10 +37,11 @@ test('every command that talks to the platform asks Redis first', async () => {
 test('a command begins no empty snapshot of a mirror that has one elsewhere', async () => {
   const mirror = await sharing(redis.url);
   const client = new Redis(redis.url);
-  const home = `crm-mirror:${JSON.parse(readFileSync(mirror.file, 'utf8')).mirror}:{home}`;
-  await client.hset(home, { snapshot: '7f', generation: 3, worker: 'a', file: '1' });
+  const { mirror: mirrorName } = JSON.parse(readFileSync(mirror.file, 'utf8'));
+  const home = `crm-mirror:${mirrorName}:{home}`;
+  await client.hset(home, { snapshot: '7f', generation: 3 });
   // A worker that has died, or that somebody has written there.
-  await client.set(`${home}:alive`, 'a@nobody');
+  await client.hset('crm-mirror:fleet:holders', mirrorName, 'nobody');
   const list = `${mirror.file}.txt`;
   writeFileSync(list, 'ann@example.com\n');
   const before = readdirSync(mirror.folder, { recursive: true });
@@ -59,7 +60,7 @@ test('a command begins no empty snapshot of a mirror that has one elsewhere', as
     });
   }
   expect(readdirSync(mirror.folder, { recursive: true })).toEqual(before);
-  await client.del(home, `${home}:alive`);
+  await client.del(home);
   client.disconnect();
   expect((await mirror.call('sync')).code).toBe(0);
 });

@@ -7,10 +7,10 @@ import { recordOutages } from '../../src/store/health-file.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { isLeased, takeLease } from '../../src/store/database/writer-lease.ts';
 import { openSnapshot } from '../../src/store/snapshot.ts';
-import { assignmentIn } from '../../src/worker/mirror-assignment.ts';
+import { createMirrorLock } from '../../src/worker/mirror-lock.ts';
 import { createMirrorHost } from '../../src/worker/mirror-host.ts';
-import { homeRecord } from '../../src/compose/queues/assignment-store.ts';
-import { createNodeHeartbeat } from '../../src/compose/queues/node-heartbeat.ts';
+import { openLockStore } from '../../src/compose/queues/lock-store.ts';
+import { createNodeHeartbeat, fleetKeys } from '../../src/compose/queues/node-heartbeat.ts';
 import { connectQuickly } from '../../src/compose/queues/redis-connections.ts';
 import { createCapacity, idleMs } from '../../src/worker/worker-capacity.ts';
 import { virtualClock, untilHolds } from '../support/waiting.ts';
@@ -34,11 +34,12 @@ async function stage() {
   const start = (name: string) => {
     const quick = connectQuickly(redis.url);
     const node = createNodeHeartbeat(quick, name, systemClock);
-    const own = homeRecord(quick, { mirror: config.mirror, worker: name, node: name });
+    const own = openLockStore(quick, config.mirror, name);
     const place = {
       mirror: config.mirror,
       path: config.snapshot,
       acceptLost: false,
+      mayMove: false,
       clock: systemClock,
     };
     const home = createMirrorHost({
@@ -50,7 +51,7 @@ async function stage() {
         stop: stop.signal,
         abort: new AbortController().signal,
       },
-      assignment: assignmentIn(own, place),
+      lock: createMirrorLock(own, place),
       capacity: createCapacity(clock, () => () => true),
       node,
       clock: systemClock,
@@ -64,7 +65,8 @@ async function stage() {
       node.close();
       quick.close();
     });
-    return { home, own, quick, node };
+    const isServed = async () => openLockStore(quick, config.mirror).isServed();
+    return { home, isServed, quick, node };
   };
   const isOpen = () => isLeased(config.snapshot);
   const rests = async () => {
@@ -82,11 +84,11 @@ async function stage() {
 
 test('is closed when nothing has been done for a while, and opened for the next work', async () => {
   const { world, start, isOpen, rests, clock } = await stage();
-  const { home, own } = start('one');
+  const { home, isServed } = start('one');
   await home.taken();
   expect([home.isHere(), isOpen()]).toEqual([true, true]);
   await rests();
-  expect([home.isHere(), await own.isServed()]).toEqual([true, true]);
+  expect([home.isHere(), await isServed()]).toEqual([true, true]);
   expect(await home.run('full', 0)).toBe('over');
   expect(world.shown('ann@example.com')).toMatchObject({ ch_news: 'opt_in' });
   const limits = home.limits();
@@ -136,7 +138,7 @@ test('works that come at once share one opening, also while it is being closed',
 
 test('lets a command have the snapshot that it has closed, and has no part in it meanwhile', async () => {
   const { world, file, config, start, rests, generation } = await stage();
-  const { home, own } = start('one');
+  const { home, isServed } = start('one');
   await home.taken();
   await rests();
   // The command knows of no Redis.
@@ -146,7 +148,7 @@ test('lets a command have the snapshot that it has closed, and has no part in it
   expect(await home.run('full', 0)).toBe('elsewhere');
   await expect(home.hold('beside', async () => undefined)).rejects.toThrow('another run holds');
   expect(await home.record('1', 'changed', '')).toBe('elsewhere');
-  expect([home.isHere(), await own.isServed()]).toEqual([true, true]);
+  expect([home.isHere(), await isServed()]).toEqual([true, true]);
   lease.release();
   const before = generation();
   expect(await home.run('full', 0)).toBe('over');
@@ -165,7 +167,7 @@ test('stays assigned while it is closed: no worker takes it until its process ha
   // It did not open the snapshot for that.
   expect(generation()).toBe(before);
   node.close();
-  await quick.redis.del('crm-mirror:node:one');
+  await quick.redis.zrem(fleetKeys.nodes, 'one');
   expect(await two.run('full', 0)).toBe('over');
   expect([two.isHere(), one.isHere()]).toEqual([true, true]);
   // The first one lives after all, and learns it when it wants to go on.

@@ -65,7 +65,7 @@ test.runIf(playsAll)(
     const first = start(world.file);
     await isIn(world, 'ann');
     const second = start(world.file);
-    await second.said('another run holds this mirror');
+    await second.said('another worker serves world');
     // What is due is done by the one that holds it.
     wanting(world, 'ann', 'cid');
     await isIn(world, 'cid');

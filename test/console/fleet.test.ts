@@ -1,11 +1,10 @@
 /** The page of the workers that share the mirrors of a folder, in a real browser. */
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { homeRecord } from '../../src/compose/queues/assignment-store.ts';
-import { fleetKeys } from '../../src/compose/queues/fleet-keys.ts';
-import { createNodeHeartbeat } from '../../src/compose/queues/node-heartbeat.ts';
+import { openLockStore } from '../../src/compose/queues/lock-store.ts';
+import { createNodeHeartbeat, fleetKeys } from '../../src/compose/queues/node-heartbeat.ts';
 import { connectQuickly } from '../../src/compose/queues/redis-connections.ts';
-import { drainNode, readFleet, recordOf, weigh } from '../../src/compose/placement/fleet-store.ts';
+import { drainNode, readFleet } from '../../src/compose/fleet/fleet.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { faultsOf, look, startConsole } from '../support/console/running-console.ts';
 import { sharedRedis } from '../support/redis.ts';
@@ -23,14 +22,14 @@ async function twoWorkers() {
     const beat = createNodeHeartbeat(quick, node, systemClock);
     onTestFinished(() => beat.close());
     await beat.begun;
-    const disks = { shared: { begun: ['acme', 'beta', 'gamma'], bare: [] } };
+    const disks = { shared: ['acme', 'beta', 'gamma'] };
     const since = Date.UTC(2026, 0, 5, 10);
-    beat.join(recordOf({ host: node.slice(0, 4), since, disks, left: [] }));
-    const home = homeRecord(quick, { mirror, worker: node, node });
-    await home.keep({ snapshot: mirror, generation: 1, file: '1', disk: '' });
+    const record = { host: node.slice(0, 4), since, slots: 12, disks, left: [] };
+    beat.join(JSON.stringify(record), {});
+    const lock = openLockStore(quick, mirror, node);
+    await lock.keep({ snapshot: mirror, generation: 1, disk: '' });
   }
   await expect.poll(async () => (await readFleet(quick)).nodes.length).toBe(2);
-  await weigh(quick, 'beta', { people: 12_345, known: undefined });
   return {
     quick,
     fleet: {
@@ -56,7 +55,7 @@ test('an operator sees the workers and their mirrors, and drains one', async () 
   expect(await page.getByText('Nobody serves 1 mirror: gamma').count()).toBe(1);
   const rows = page.locator('tbody tr');
   expect(await rows.nth(0).innerText()).toContain('this one');
-  expect(await rows.nth(1).innerText()).toMatch(/web2-bbbb\s+web2\s+.*12,345/s);
+  expect(await rows.nth(1).innerText()).toMatch(/web2-bbbb\s+web2\s+.*\s1\s/s);
   await page.getByText('Mirrors of web2-bbbb').click();
   expect(await page.getByRole('link', { name: 'beta' }).isVisible()).toBe(true);
   expect(await faultsOf(page)).toEqual([]);

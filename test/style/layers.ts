@@ -55,7 +55,7 @@ export const layers: readonly (readonly string[])[] = [
   ['config/schema'],
   ['config'],
   ['compose/queues'],
-  ['compose/placement'],
+  ['compose/fleet'],
   ['compose/output'],
   ['compose'],
   ['compose/progress'],

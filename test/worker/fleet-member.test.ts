@@ -4,8 +4,8 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { createFleetMember } from '../../src/compose/placement/fleet-member.ts';
-import { readFleet } from '../../src/compose/placement/fleet-store.ts';
+import { createFleetMember } from '../../src/compose/fleet/fleet-member.ts';
+import { readFleet } from '../../src/compose/fleet/fleet.ts';
 import { shareConnections } from '../../src/compose/queues/shared-connections.ts';
 import { sharedRedis } from '../support/redis.ts';
 import { scratch } from '../support/sources/source-reading.ts';
@@ -26,7 +26,7 @@ test('a worker that quits while it asks Redis stays away, and leaves no lock', a
   const gate = Promise.withResolvers<void>();
   let asked = 0;
   const member = createFleetMember({
-    node: node ?? expect.fail('the connections have no node'),
+    node,
     quick: {
       ...own,
       async ask(command, fix) {
@@ -39,6 +39,7 @@ test('a worker that quits while it asks Redis stays away, and leaves no lock', a
     clock: systemClock,
     randomHex: (bytes) => randomBytes(bytes).toString('hex'),
     host: 'here',
+    slots: 12,
     note: () => undefined,
     moved: () => undefined,
   });

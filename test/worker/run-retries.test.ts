@@ -43,11 +43,12 @@ async function stage() {
         stop: stop.signal,
         abort: new AbortController().signal,
       },
-      assignment: {
+      lock: {
         check: async () => undefined,
         claim: async () => undefined,
         keep: async () => true,
       },
+      node: { doubts: () => 0, doubted: async () => undefined },
       clock,
       faults: () => [],
       ended: () => undefined,

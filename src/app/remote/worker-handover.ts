@@ -12,7 +12,7 @@ import { z } from 'zod';
 import type { Config } from '../../config/config.ts';
 import { Invalid, isExpected } from '../../domain/errors.ts';
 import { systemClock } from '../../http/system-clock.ts';
-import { homeRecord } from '../../compose/queues/assignment-store.ts';
+import { openLockStore } from '../../compose/queues/lock-store.ts';
 import { sealIn } from '../../compose/queues/payload-encryption.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import { operatorName } from '../../compose/output/operator-name.ts';
@@ -47,8 +47,7 @@ export async function orHandOver(
   // The module is loaded only if Redis is configured, because most commands start without it.
   const { connectQuickly } = await import('../../compose/queues/redis-connections.ts');
   const quick = connectQuickly(redis);
-  const worker = randomBytes(8).toString('hex');
-  const { isServed, isKnown } = homeRecord(quick, { mirror, worker });
+  const { isServed, isKnown } = openLockStore(quick, mirror);
   // While Redis is away, this process works on its own, as it does for rate limits.
   const found = await Promise.all([isServed(), isKnown()]).catch((error: unknown) => {
     if (isExpected(error)) return [false, false];

@@ -15,7 +15,7 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
-import { bellKeys, fleetMember } from './fleet-keys.ts';
+import { bellKeys, fleetMember } from './node-heartbeat.ts';
 import type { Patient } from './redis-connections.ts';
 
 /** What a marker says: a job can be taken, or one is due at this time. */

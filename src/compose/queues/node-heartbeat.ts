@@ -1,74 +1,123 @@
 /**
- * Shows in Redis that a worker of many mirrors is alive: one key for the process, instead of one
- * for each mirror. The key of a mirror names the process (assignment-store.ts).
+ * Shows in Redis that a worker process is alive: once, however many mirrors it serves. The lock of
+ * a mirror names the process (lock-store.ts), and holds as long as that is alive.
  *
  *   a beat finds             result
- *   the key of the process   nothing
- *   no key                   all assignments are checked: Redis was emptied, or this process stood
- *                            still so long that others may have taken its mirrors
- *   no Redis                 nothing: the key expires, and the next beat finds none
+ *   a beat of the last 15 s  nothing
+ *   none, or an older one    the locks are in doubt, and are checked: Redis was emptied, or this
+ *                            process stood still so long that others may have taken its mirrors
+ *   no Redis                 nothing: the next beat finds an older one
  *
- * A process that has joined the fleet is listed there with its record, and removes the processes
- * that are dead. Every change in the fleet changes one value, which a beat returns: a process looks
- * at the others only after that.
+ * A worker of a folder also has a record, which the others read (fleet/fleet.ts). Every change in
+ * the fleet changes one value, which a beat returns, and rings the bell of those that have a record
+ * (job-bell.ts): a process looks at the others only after that.
  */
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
-import { aliveMs, fleetChanged, fleetKeys, forgetNode } from './fleet-keys.ts';
 import { prefix } from './queue-names.ts';
 import type { Quick } from './redis-connections.ts';
 
-export const nodeKeys = `${prefix}:node:`;
-
+/** The period of silence after which a worker counts as dead. */
+export const aliveMs = 15_000;
 const beatMs = 5_000;
-/** How often an assignment is checked without a reason. */
+/** How often the locks are checked without a doubt. */
 const checkMs = 300_000;
 /** How long to wait for further changes of the fleet. */
 const gatherMs = 200;
 
-/** The sign of life of a process. */
-export type NodeHeartbeat = ReturnType<typeof createNodeHeartbeat>;
+/** What Redis stores of the workers. */
+export const fleetKeys = {
+  /** The processes, by the time of their last beat in milliseconds of Redis' clock. */
+  nodes: `${prefix}:fleet:nodes`,
+  records: `${prefix}:fleet:records`,
+  draining: `${prefix}:fleet:draining`,
+  /** The process that has each mirror; the lock does not hold if that is dead. */
+  holders: `${prefix}:fleet:holders`,
+  /** The disk of each mirror's snapshot: the id of its folder, `@`, and a machine that has it. */
+  disks: `${prefix}:fleet:disks`,
+  /** Another value after each change in the fleet. */
+  changed: `${prefix}:fleet:changed`,
+} as const;
 
-const beatScript = `${forgetNode}${fleetChanged}
-local known = redis.call('EXISTS', KEYS[1])
-redis.call('SET', KEYS[1], 1, 'PX', ARGV[1])
-local name, record = ARGV[2], ARGV[3]
-if name == '' then return { known, '', 0 } end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local added = redis.call('ZADD', '${fleetKeys.nodes}', now, name)
-local dead = redis.call('ZRANGEBYSCORE', '${fleetKeys.nodes}', '-inf', now - ARGV[1])
-for _, one in ipairs(dead) do forgetNode(one) end
-if record ~= '' then redis.call('HSET', '${fleetKeys.records}', name, record) end
-if record ~= '' or #dead > 0 then fleetChanged() end
-return { known, redis.call('GET', '${fleetKeys.changed}') or '', added }
+/** The bell of a process (job-bell.ts) has this key, and this member when the fleet has changed. */
+export const bellKeys = `${prefix}:bell:`;
+export const fleetMember = 'fleet';
+
+/** The part of scripts that knows which processes are alive, and tells of changes. */
+export const fleetScript = `
+local function now()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local function isAlive(node)
+  local beat = redis.call('ZSCORE', '${fleetKeys.nodes}', node)
+  return beat and tonumber(beat) > now() - ${aliveMs}
+end
+local function fleetChanged()
+  local time = redis.call('TIME')
+  redis.call('SET', '${fleetKeys.changed}', time[1] .. '.' .. time[2])
+  for _, node in ipairs(redis.call('HKEYS', '${fleetKeys.records}')) do
+    redis.call('ZADD', '${bellKeys}' .. node, 0, '${fleetMember}')
+    redis.call('PEXPIRE', '${bellKeys}' .. node, ${aliveMs})
+  end
+end
+local function leaveFleet(node)
+  redis.call('HDEL', '${fleetKeys.records}', node)
+  redis.call('SREM', '${fleetKeys.draining}', node)
+end
 `;
 
-const quitScript = `${forgetNode}${fleetChanged}
-forgetNode(ARGV[1])
+const beatScript = `${fleetScript}
+local me, record = ARGV[1], ARGV[2]
+local known = isAlive(me)
+redis.call('ZADD', '${fleetKeys.nodes}', now(), me)
+local dead = redis.call('ZRANGEBYSCORE', '${fleetKeys.nodes}', '-inf', now() - ${aliveMs})
+for _, one in ipairs(dead) do
+  redis.call('ZREM', '${fleetKeys.nodes}', one)
+  leaveFleet(one)
+end
+if record ~= '' then
+  redis.call('HSET', '${fleetKeys.records}', me, record)
+  for mirror, disk in pairs(cjson.decode(ARGV[3])) do
+    redis.call('HSETNX', '${fleetKeys.disks}', mirror, disk)
+  end
+end
+if record ~= '' or #dead > 0 then fleetChanged() end
+return { known and 1 or 0, redis.call('GET', '${fleetKeys.changed}') or '' }
+`;
+
+const quitScript = `${fleetScript}
+leaveFleet(ARGV[1])
 fleetChanged()
 `;
 
-const answer = z.tuple([z.number(), z.string(), z.number()]);
+const answer = z.tuple([z.number(), z.string()]);
+
+/** The sign of life of a process. */
+export type NodeHeartbeat = ReturnType<typeof createNodeHeartbeat>;
 
 /** Begins to beat, until it is closed. `name` is unique to this process. */
 export function createNodeHeartbeat({ redis, ask }: Quick, name: string, clock: Clock) {
-  const key = nodeKeys + name;
   const over = new AbortController();
   const begun = Promise.withResolvers<void>();
   let woken = new AbortController();
-  let member: { record: string; isTold: boolean } | undefined;
+  let member: { record: string; disks: string; isTold: boolean } | undefined;
   let listener: ((changed: string) => void) | undefined;
-  const checks = createChecks(clock);
+  const doubt = { times: 0, atMs: clock.monotonic() };
+  const waiting = new Set<() => void>();
   const beat = async (): Promise<void> => {
     const own = member;
-    const told = [own ? name : '', own && !own.isTold ? own.record : ''];
-    const found = await ask(() => redis.eval(beatScript, 1, key, aliveMs, ...told));
-    const [known, changed, added] = answer.parse(found);
-    if (known === 0) checks.dueAll();
+    const told = own && !own.isTold ? [own.record, own.disks] : ['', ''];
+    const found = await ask(() => redis.eval(beatScript, 0, name, ...told));
+    const [known, changed] = answer.parse(found);
+    if (known === 0 || clock.monotonic() - doubt.atMs >= checkMs) {
+      doubt.times += 1;
+      doubt.atMs = clock.monotonic();
+      for (const wake of waiting) wake();
+    }
     begun.resolve();
     if (!own || own !== member) return;
-    const isForgotten = own.isTold && added === 1;
+    const isForgotten = own.isTold && known === 0;
     own.isTold = !isForgotten;
     if (isForgotten) await beat();
     else listener?.(changed);
@@ -88,15 +137,28 @@ export function createNodeHeartbeat({ redis, ask }: Quick, name: string, clock: 
     name,
     /** Resolves when Redis knows the process. */
     begun: begun.promise,
-    /** Waits until the assignment of the mirror has to be checked, or until `stop`. */
-    due: checks.wait,
-    /** Lists the process in the fleet with this record, or with another one than before. */
-    join(record: string): void {
-      if (member?.record === record) return;
-      member = { record, isTold: false };
+    /** Returns how often the locks have been in doubt. */
+    doubts: () => doubt.times,
+    /** Waits until the locks have been in doubt more often than this, or until `stop`. */
+    async doubted(times: number, stop: AbortSignal): Promise<void> {
+      if (doubt.times > times || stop.aborted) return;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      waiting.add(resolve);
+      stop.addEventListener('abort', () => resolve(), { once: true });
+      await promise;
+      waiting.delete(resolve);
+    },
+    /**
+     * Gives the process a record, or another one than before. `disks` are those of the mirrors that
+     * have a snapshot here; a disk that Redis knows stays as it is.
+     */
+    join(record: string, disks: Readonly<Record<string, string>>): void {
+      const text = JSON.stringify(disks);
+      if (member?.record === record && member.disks === text) return;
+      member = { record, disks: text, isTold: false };
       woken.abort();
     },
-    /** Removes the process from the fleet. Its mirrors stay assigned to it until they are left. */
+    /** Takes the record back. The process stays alive, and has its mirrors until it leaves them. */
     async quit() {
       member = undefined;
       listener = undefined;
@@ -107,28 +169,5 @@ export function createNodeHeartbeat({ redis, ask }: Quick, name: string, clock: 
     /** Beats soon, because the fleet has changed. */
     wake: () => woken.abort(),
     close: () => over.abort(),
-  };
-}
-
-/** The waits of mirrors for the next check of their assignment. */
-function createChecks(clock: Clock) {
-  /** The mirrors to check when they wait again. */
-  const due = new Set<string>();
-  const waiting = new Map<string, AbortController>();
-  return {
-    dueAll(): void {
-      for (const [mirror, woken] of waiting) {
-        due.add(mirror);
-        woken.abort();
-      }
-    },
-    async wait(mirror: string, stop: AbortSignal): Promise<void> {
-      const woken = new AbortController();
-      waiting.set(mirror, woken);
-      const ends = AbortSignal.any([stop, woken.signal]);
-      if (!due.delete(mirror)) await clock.sleep(checkMs, ends).catch(() => undefined);
-      due.delete(mirror);
-      if (stop.aborted) waiting.delete(mirror);
-    },
   };
 }

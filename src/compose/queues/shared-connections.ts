@@ -11,8 +11,13 @@ export interface Connections {
   patient(): Patient;
   /** The bell that rings for the queues; undefined if each queue blocks by itself. */
   bell?: JobBell;
-  /** Shows that the process is alive; undefined if each mirror does so. */
-  node?: NodeHeartbeat;
+}
+
+/** Connections that the mirrors of a worker share. */
+export interface WorkerConnections extends Connections {
+  bell: JobBell;
+  /** Shows that the process is alive. */
+  node: NodeHeartbeat;
 }
 
 /** A mirror, and the Redis of its queues. */
@@ -38,7 +43,7 @@ const mostListeners = 1_000_000;
  * unique to this process.
  */
 export function shareConnections(name: string, clock: Clock) {
-  const known = new Map<string, { connections: Connections; close(): void }>();
+  const known = new Map<string, { connections: WorkerConnections; close(): void }>();
   const open = (url: string) => {
     const [quick, patient] = [connectQuickly(url), connectPatiently(url)];
     for (const { redis } of [quick, patient]) redis.setMaxListeners(mostListeners);
@@ -73,7 +78,7 @@ export function shareConnections(name: string, clock: Clock) {
   };
   return {
     /** Returns those to this Redis. The users do not close them. */
-    to(url: string): Connections {
+    to(url: string): WorkerConnections {
       const one = known.get(url) ?? open(url);
       known.set(url, one);
       return one.connections;

@@ -7,7 +7,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { counted } from '../../domain/values/counted.ts';
-import type { Fleet } from '../../compose/placement/fleet-store.ts';
+import type { Fleet } from '../../compose/fleet/fleet.ts';
 import { inTurns } from '../../engine/context/work-in-parts.ts';
 import { rank } from '../../views/status/attention.ts';
 import { stateWord } from '../../views/status/status-sections.ts';

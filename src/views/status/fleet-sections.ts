@@ -3,13 +3,11 @@ import { counted, withCommas } from '../../domain/values/counted.ts';
 import { instant } from '../../compose/output/format-values.ts';
 import {
   type Fleet,
-  type FleetMirror,
   mirrorsWithoutDisk,
   missingDiskWords,
   servedBy,
   unserved,
-} from '../../compose/placement/fleet-store.ts';
-import { weightOf } from '../../compose/placement/place-mirrors.ts';
+} from '../../compose/fleet/fleet.ts';
 import { names, numbers, type Section } from '../sections.ts';
 
 /** What is shown of the fleets over one Redis, or over several. */
@@ -18,12 +16,12 @@ export interface ShownFleet {
   /** The mirrors that nobody serves. */
   withoutHome: string[];
   /** Those whose disk no living worker has. */
-  withoutDisk: FleetMirror[];
+  withoutDisk: Fleet['mirrors'];
 }
 
 /** Returns what is shown of a fleet. `own`: the mirrors that are meant, if not all are. */
 export function shownFleet(fleet: Fleet, own?: readonly string[]): ShownFleet {
-  const isMeant = ({ name }: FleetMirror): boolean => own?.includes(name) ?? true;
+  const isMeant = ({ name }: { name: string }): boolean => own?.includes(name) ?? true;
   return {
     workers: workersOf(fleet),
     withoutHome: unserved(fleet)
@@ -36,20 +34,14 @@ export function shownFleet(fleet: Fleet, own?: readonly string[]): ShownFleet {
 function workersOf(fleet: Fleet) {
   return fleet.nodes.map(({ name, host, since, isDraining }) => {
     const served = servedBy(fleet, name);
-    // The sum of the weights of its mirrors: 1 for each, and 1 for each thousand people.
-    const weight = served.reduce((sum, one) => sum + weightOf(one), 0);
-    return {
-      row: {
-        node: name,
-        host,
-        since: instant(since),
-        mirrors: served.length,
-        weight: Math.round(weight * 10) / 10,
-        draining: isDraining,
-      },
-      /** Its mirrors, heaviest first. */
-      served: served.toSorted((a, b) => weightOf(b) - weightOf(a) || a.name.localeCompare(b.name)),
+    const row = {
+      node: name,
+      host,
+      since: instant(since),
+      mirrors: served.length,
+      draining: isDraining,
     };
+    return { row, served };
   });
 }
 
@@ -61,9 +53,7 @@ export function fleetSections(
   { workers, withoutHome, withoutDisk }: ShownFleet,
   { here, unusable = [] }: { here?: string; unusable?: readonly string[] } = {},
 ): Section[] {
-  const rows = workers.map(({ row, served }) => {
-    const { node, host, since, mirrors, weight, draining } = row;
-    const people = served.reduce((sum, { people: n = 0 }) => sum + n, 0);
+  const rows = workers.map(({ row: { node, host, since, mirrors, draining } }) => {
     const left = mirrors === 0 ? 'Drained: it can be stopped' : 'Gives its mirrors away';
     return {
       id: node,
@@ -72,22 +62,12 @@ export function fleetSections(
         host,
         since,
         withCommas(mirrors),
-        withCommas(people),
-        weight.toFixed(1),
         draining ? left : ({ tone: 'good', text: 'Serves' } as const),
       ],
       notes: [],
     };
   });
-  const columns = [
-    names('Worker'),
-    'Machine',
-    'Since',
-    numbers('Mirrors'),
-    numbers('People'),
-    numbers('Weight'),
-    'State',
-  ];
+  const columns = [names('Worker'), 'Machine', 'Since', numbers('Mirrors'), 'State'];
   const free = `Nobody serves ${counted(withoutHome.length, 'mirror')}: ${withoutHome.join(', ')}`;
   const well = `Every ${unusable.length === 0 ? '' : 'other '}mirror is served.`;
   return [
@@ -103,10 +83,7 @@ export function fleetSections(
       title: `Mirrors of ${row.node}`,
       isFolded: true,
       isList: true,
-      lines: served.map(({ name, people }) => [
-        { page: name, text: name },
-        people === undefined ? '' : ` (${counted(people, 'person', 'people')})`,
-      ]),
+      lines: served.map((name) => [{ page: name, text: name }]),
     })),
   ];
 }

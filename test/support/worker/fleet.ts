@@ -17,7 +17,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
-import { readFleet } from '../../../src/compose/placement/fleet-store.ts';
+import { readFleet } from '../../../src/compose/fleet/fleet.ts';
 import { connectQuickly } from '../../../src/compose/queues/redis-connections.ts';
 import { createWorld, launch, type World } from '../engine/engine-world.ts';
 import { untilHolds } from '../waiting.ts';
@@ -220,7 +220,7 @@ export async function twoMachines({ redis, mirrors, lines = {} }: Setting) {
       return launch(args, { STATE: stateOf('one') }).ended;
     },
     homeOf: async (mirror: string): Promise<string | undefined> =>
-      (await look()).mirrors.find(({ name }) => name === mirror)?.home,
+      (await look()).mirrors.find(({ name }) => name === mirror)?.holder,
   };
 }
 

@@ -16,97 +16,76 @@ import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { renderProblem } from '../../domain/errors.ts';
 import { isLeased, type Lease, takeLease } from '../../store/database/writer-lease.ts';
-import type { FleetNode } from './fleet-store.ts';
+import type { FleetWorker } from './fleet.ts';
 
-interface Self {
+/** Creates the locks of the worker `node`, which started at `since`. None is held yet. */
+export function createDiskLocks({
+  node,
+  since,
+  note,
+}: {
   node: string;
   since: number;
   note(line: string): void;
-}
+}) {
+  const held = new Map<string, { folder: string; lease: Lease }>();
+  const left = new Set<string>();
+  /** By disk and worker: its last sign of life, and how often a later one was seen. */
+  let free = new Map<string, { beatAt: number; times: number }>();
+  const said = new Set<string>();
 
-interface FreeLock {
-  /** The last sign of life of its worker, and how often a later one was seen. */
-  beatAt: number;
-  times: number;
-}
+  const watch = (disk: string, other: FleetWorker, before: typeof free): void => {
+    const folder = held.get(disk)?.folder;
+    const key = `${disk} ${other.name}`;
+    if (folder === undefined || said.has(key) || isLocked(folder, other.name)) return;
+    const known = before.get(key) ?? { beatAt: other.beatAt, times: 0 };
+    const times = other.beatAt > known.beatAt ? known.times + 1 : known.times;
+    if (times < 2) {
+      free.set(key, { beatAt: other.beatAt, times });
+      return;
+    }
+    said.add(key);
+    const isLater = since > other.since || (since === other.since && node > other.name);
+    if (isLater) left.add(disk);
+    note(`crm-mirror: ${words(folder, other.name, isLater)}`);
+  };
 
-interface Held {
-  folder: string;
-  lease: Lease;
-}
-
-interface State extends Self {
-  held: Map<string, Held>;
-  left: Set<string>;
-  /** By disk and node. */
-  free: Map<string, FreeLock>;
-  said: Set<string>;
-}
-
-/** Creates the locks. None is held yet. */
-export function createDiskLocks(self: Self) {
-  const held = new Map<string, Held>();
-  const state: State = { ...self, held, left: new Set(), free: new Map(), said: new Set() };
   return {
     /** The ids of the disks that this worker has to leave. */
-    left: state.left,
+    left,
     /** Takes the lock on each of these folders, by the id of its disk. Never throws. */
     hold(folders: ReadonlyMap<string, string>): void {
       for (const [disk, folder] of folders) {
         if (held.has(disk)) continue;
         try {
-          held.set(disk, { folder, lease: takeLease(fileOf(folder, self.node)) });
+          held.set(disk, { folder, lease: takeLease(fileOf(folder, node)) });
         } catch {
           // What is wrong with the folder is said when a mirror of it is opened.
         }
       }
     },
     /** Looks for the locks of the other workers. Returns whether a free one has to be watched. */
-    check(nodes: readonly FleetNode[]): boolean {
-      const before = state.free;
-      state.free = new Map();
-      for (const other of nodes.filter(({ name }) => name !== self.node)) {
-        const disks = [...Object.keys(other.disks), ...other.left];
-        for (const disk of disks) watch(state, before, { other, disk });
+    check(workers: readonly FleetWorker[]): boolean {
+      const before = free;
+      free = new Map();
+      for (const other of workers) {
+        if (other.name === node) continue;
+        for (const disk of [...Object.keys(other.disks), ...other.left]) watch(disk, other, before);
       }
-      return state.free.size > 0;
+      return free.size > 0;
     },
     close(): void {
       for (const { folder, lease } of held.values()) {
         lease.release();
-        rmSync(`${fileOf(folder, self.node)}-lease`, { force: true });
+        rmSync(`${fileOf(folder, node)}-lease`, { force: true });
       }
       held.clear();
     },
   };
 }
 
-/** The locks of a worker on the disks that it has. */
-export type DiskLocks = ReturnType<typeof createDiskLocks>;
-
 function fileOf(folder: string, node: string): string {
   return join(folder, `.crm-mirror-${node}`);
-}
-
-function watch(
-  state: State,
-  before: ReadonlyMap<string, FreeLock>,
-  { other, disk }: { other: FleetNode; disk: string },
-): void {
-  const folder = state.held.get(disk)?.folder;
-  const key = `${disk} ${other.name}`;
-  if (folder === undefined || state.said.has(key) || isLocked(folder, other.name)) return;
-  const known = before.get(key) ?? { beatAt: other.beatAt, times: 0 };
-  const times = other.beatAt > known.beatAt ? known.times + 1 : known.times;
-  if (times < 2) {
-    state.free.set(key, { beatAt: other.beatAt, times });
-    return;
-  }
-  state.said.add(key);
-  const isLater =
-    state.since > other.since || (state.since === other.since && state.node > other.name);
-  if (isLater) state.left.add(disk);
-  state.note(`crm-mirror: ${words(folder, other, isLater)}`);
 }
 
 function isLocked(folder: string, node: string): boolean {
@@ -118,7 +97,7 @@ function isLocked(folder: string, node: string): boolean {
   }
 }
 
-function words(folder: string, { name }: FleetNode, isLater: boolean): string {
+function words(folder: string, name: string, isLater: boolean): string {
   const isCopy = !existsSync(`${fileOf(folder, name)}-lease`);
   const what = isCopy
     ? `${folder} has the id of another disk, which ${name} has: one of the two is a copy`
@@ -126,6 +105,6 @@ function words(folder: string, { name }: FleetNode, isLater: boolean): string {
   const then = isLater ? 'this worker serves no mirror there' : `${name} serves no mirror there`;
   const fix = isCopy
     ? 'delete .crm-mirror-disk in the copy, and restart its worker'
-    : 'mount a file system that locks files (docs/fleet-workers.md), and restart the workers';
+    : 'mount a file system that locks files (docs/fleet.md), and restart the workers';
   return renderProblem({ reason: `${what}; ${then}`, fix });
 }

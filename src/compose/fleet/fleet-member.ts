@@ -1,0 +1,187 @@
+/**
+ * This worker's part in the fleet: which mirrors it has to lock, and which it has to give away.
+ *
+ *   mirror-owner.ts names   the lock is held by      result
+ *   this worker             this one, or nobody      it is this worker's turn
+ *   this worker             another process          waits until that one has released it
+ *   another worker          this one                 released once its run has ended
+ *   another one, or none    any other                waits
+ *   none                    this one                 stays: nobody else can serve it
+ *
+ * What Redis knows is read after a change, which the heartbeat notices, and each half minute: for
+ * all mirrors at once.
+ */
+import { readdirSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import type { Clock } from '../../domain/clock.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { diskOf } from '../../store/database/snapshot-disk.ts';
+import type { NodeHeartbeat } from '../queues/node-heartbeat.ts';
+import type { Quick } from '../queues/redis-connections.ts';
+import { createDiskLocks } from './disk-locks.ts';
+import { type Fleet, mirrorsWithoutDisk, missingDiskWords, readFleet } from './fleet.ts';
+import { ownerOf } from './mirror-owner.ts';
+
+interface LocalMirror {
+  mirror: string;
+  snapshot: string;
+}
+
+export type FleetMember = ReturnType<typeof createFleetMember>;
+
+/** How a mirror learns whose turn it is. */
+export type Turns = Pick<FleetMember, 'turn' | 'isOthers'>;
+
+export interface MemberOptions {
+  node: NodeHeartbeat;
+  quick: Quick;
+  clock: Clock;
+  /** Returns random bytes as hexadecimal digits. */
+  randomHex(bytes: number): string;
+  host: string;
+  /** How many runs this worker has in progress at once, at most. */
+  slots: number;
+  note(line: string): void;
+  /** Called when mirrors may have to be released: those that `isLent` returns true for. */
+  moved(isLent: (mirror: string) => boolean): void;
+}
+
+/** How often Redis is asked without a change. */
+const askMs = 30_000;
+
+/** Creates the member. It joins with `join`. */
+export function createFleetMember(options: MemberOptions) {
+  const { node, quick, clock, randomHex, host, slots, note, moved } = options;
+  const since = clock.now();
+  const locks = createDiskLocks({ node: node.name, since, note });
+  const waiting = new Map<string, () => void>();
+  /**
+   * The last known disk of each mirror. A Redis that lost its data learns the disks again from the
+   * workers that have them, and until then no other worker may begin with an empty snapshot.
+   */
+  const disks = new Map<string, string>();
+  let mirrors: readonly LocalMirror[] = [];
+  let changedAt: string | undefined;
+  let askedAt = Number.NEGATIVE_INFINITY;
+  let isAsking = false;
+  /** Whether something changed while Redis was asked. */
+  let isOutdated = false;
+  /** Whether a lock on a disk has to be looked for with each beat. */
+  let isWatching = false;
+  let hasQuit = false;
+  let free: ReadonlySet<string> = new Set();
+  let said = '';
+  /** The mirrors whose disk was missing when that was last looked for. */
+  let missing: ReadonlySet<string> = new Set();
+
+  /** Tells the others which mirrors this worker has on which disk, unless they know. */
+  const tell = (): void => {
+    if (hasQuit) return;
+    const own: Record<string, string[]> = {};
+    const begun: Record<string, string> = {};
+    const folders = new Map<string, string>();
+    for (const [folder, all] of Map.groupBy(mirrors, ({ snapshot }) => dirname(snapshot))) {
+      const id = diskOf(folder, randomHex);
+      if (id !== undefined) folders.set(id, folder);
+      if (locks.left.has(id ?? '')) continue;
+      own[id ?? ''] = [...(own[id ?? ''] ?? []), ...all.map(({ mirror }) => mirror)].toSorted();
+      const files = new Set(id === undefined ? [] : namesIn(folder));
+      for (const { mirror, snapshot } of all.toSorted((a, b) => (a.mirror < b.mirror ? -1 : 1))) {
+        if (files.has(basename(snapshot))) begun[mirror] = `${id}@${host}`;
+      }
+    }
+    locks.hold(folders);
+    node.join(JSON.stringify({ host, since, slots, disks: own, left: [...locks.left] }), begun);
+  };
+
+  const become = (fleet: Fleet): void => {
+    changedAt = fleet.changed;
+    askedAt = clock.monotonic();
+    isWatching = locks.check(fleet.nodes);
+    const owners = new Map<string, string | undefined>();
+    for (const { name, disk } of fleet.mirrors) {
+      if (disk !== undefined) disks.set(name, disk);
+      owners.set(name, ownerOf({ name, disk: disks.get(name) }, fleet.nodes));
+    }
+    const own = fleet.mirrors.filter(({ name }) => owners.get(name) === node.name);
+    const turns = own.filter(({ holder }) => holder === undefined || holder === node.name);
+    free = new Set(turns.map(({ name }) => name));
+    say(fleet, own.length);
+    const without = mirrorsWithoutDisk(fleet);
+    const news = without.filter(({ name }) => !missing.has(name));
+    missing = new Set(without.map(({ name }) => name));
+    for (const line of missingDiskWords(news)) note(`crm-mirror: ${line}`);
+    for (const name of free) waiting.get(name)?.();
+    moved((mirror) => (owners.get(mirror) ?? node.name) !== node.name);
+  };
+
+  /** Prints how the mirrors are shared, when that has changed. A worker that is alone has all. */
+  const say = (fleet: Fleet, own: number): void => {
+    if (fleet.nodes.length === 1 && said === '') return;
+    const isDraining = fleet.nodes.some((one) => one.name === node.name && one.isDraining);
+    const who = `this one (${node.name}${isDraining ? ', draining' : ''})`;
+    const all = `${counted(fleet.nodes.length, 'worker')} for ${counted(fleet.mirrors.length, 'mirror')}`;
+    const line = `${all}: ${who} is to serve ${own}`;
+    if (line !== said) note(`crm-mirror: ${line}`);
+    said = line;
+  };
+
+  /** Asks Redis, and acts on the answer. Never throws; the next beat asks again. */
+  const look = async (): Promise<void> => {
+    isOutdated = true;
+    if (isAsking) return;
+    isAsking = true;
+    try {
+      while (isOutdated) {
+        isOutdated = false;
+        const fleet = await readFleet(quick);
+        // It is not to join again.
+        if (hasQuit) return;
+        become(fleet);
+        // A snapshot may have been made, or a disk mounted.
+        tell();
+      }
+    } catch {
+      // Without Redis, everything stays as it is.
+    } finally {
+      isAsking = false;
+    }
+  };
+
+  node.listen((changed) => {
+    const isStale = clock.monotonic() - askedAt >= askMs;
+    if (changed !== changedAt || isStale || isWatching) void look();
+  });
+  return {
+    /** Joins the fleet with the mirrors that the folder shows now. */
+    join(shown: readonly LocalMirror[]): void {
+      mirrors = shown;
+      tell();
+    },
+    /** Waits until it is this worker's turn to lock the mirror, or until `stop`. */
+    async turn(mirror: string, stop: AbortSignal): Promise<void> {
+      if (free.has(mirror) || stop.aborted) return;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      waiting.set(mirror, resolve);
+      stop.addEventListener('abort', () => resolve(), { once: true });
+      await promise;
+      if (waiting.get(mirror) === resolve) waiting.delete(mirror);
+    },
+    /** Returns whether the mirror is known to be another worker's. */
+    isOthers: (mirror: string): boolean => changedAt !== undefined && !free.has(mirror),
+    /** Leaves the fleet, so that others wait for the mirrors of this worker. Never throws. */
+    async quit(): Promise<void> {
+      hasQuit = true;
+      await node.quit().catch(() => undefined);
+      locks.close();
+    },
+  };
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}

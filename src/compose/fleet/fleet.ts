@@ -1,0 +1,170 @@
+/**
+ * Reads what the workers of a folder know of each other in Redis, drains them, and tells which
+ * mirrors nobody can serve, because no living worker has the disk they are on.
+ */
+import { z } from 'zod';
+import { renderProblem } from '../../domain/errors.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { parseJson } from '../../domain/values/lossless-json.ts';
+import { aliveMs, fleetKeys, fleetScript } from '../queues/node-heartbeat.ts';
+import { type Quick, repliesTo } from '../queues/redis-connections.ts';
+import type { FleetNode } from './mirror-owner.ts';
+
+/** A living worker of the fleet. */
+export interface FleetWorker extends FleetNode {
+  host: string;
+  /** When it started, in milliseconds since the epoch. */
+  since: number;
+  /** The disks that it has, but has left because locks do not work there (disk-locks.ts). */
+  left: readonly string[];
+  /** When it last showed that it is alive, in milliseconds since the epoch by Redis' clock. */
+  beatAt: number;
+}
+
+/** A mirror that a worker of the fleet knows. */
+interface FleetMirror {
+  name: string;
+  /** The living process that has it, in the fleet or not; undefined if none has. */
+  holder: string | undefined;
+  /** The id of the disk that its snapshot is on, and a machine with it; undefined if not known. */
+  disk: string | undefined;
+  diskHost: string | undefined;
+}
+
+export interface Fleet {
+  /** The value that differs after a change. */
+  changed: string;
+  nodes: FleetWorker[];
+  mirrors: FleetMirror[];
+}
+
+/** A text of Redis that people read, in one line: anybody who reaches Redis may have written it. */
+const oneLine = z.string().transform((text) => text.replace(/\p{Cc}+/gu, ' '));
+
+const names = z.array(oneLine);
+
+const recordSchema = z.object({
+  host: oneLine,
+  since: z.number(),
+  slots: z.number().positive(),
+  disks: z.record(
+    z.string(),
+    names.transform((list) => new Set(list)),
+  ),
+  left: names,
+});
+
+const pairs = z.record(z.string(), oneLine);
+
+const replies = z.tuple([
+  z.tuple([z.coerce.number(), z.coerce.number()]),
+  z.string().nullable(),
+  names,
+  pairs,
+  names,
+  pairs,
+  pairs,
+]);
+
+/**
+ * Reads the fleet in one transaction: the mirrors that a worker knows, and `others`. Throws
+ * Unavailable while Redis is away.
+ */
+export async function readFleet(
+  { redis, ask }: Quick,
+  others: readonly string[] = [],
+): Promise<Fleet> {
+  const reads = redis
+    .multi()
+    .time()
+    .get(fleetKeys.changed)
+    .zrange(fleetKeys.nodes, '0', '-1', 'WITHSCORES')
+    .hgetall(fleetKeys.records)
+    .smembers(fleetKeys.draining)
+    .hgetall(fleetKeys.holders)
+    .hgetall(fleetKeys.disks);
+  const found = replies.parse(await ask(() => repliesTo(reads)));
+  const [[seconds, micros], changed, beats, records, draining, holders, disks] = found;
+  const aliveFrom = seconds * 1_000 + micros / 1_000 - aliveMs;
+  const alive = new Map<string, number>();
+  for (let at = 0; at < beats.length; at += 2) {
+    const beatAt = Number(beats[at + 1]);
+    if (beatAt > aliveFrom) alive.set(beats[at] ?? '', beatAt);
+  }
+  const nodes = [...alive].flatMap(([name, beatAt]): FleetWorker[] => {
+    const record = recordSchema.safeParse(parseJson(records[name] ?? '')).data;
+    return record ? [{ name, ...record, beatAt, isDraining: draining.includes(name) }] : [];
+  });
+  const known = nodes.flatMap(({ disks: own }) => Object.values(own).flatMap((all) => [...all]));
+  const mirrors = [...new Set([...known, ...others])].toSorted().map((name): FleetMirror => {
+    const holder = holders[name];
+    const [disk, diskHost] = disks[name]?.split('@') ?? [];
+    return {
+      name,
+      holder: holder !== undefined && alive.has(holder) ? holder : undefined,
+      disk,
+      diskHost,
+    };
+  });
+  return { changed: changed ?? '', nodes, mirrors };
+}
+
+/** Returns the names of the mirrors that a worker serves. */
+export function servedBy({ mirrors }: Pick<Fleet, 'mirrors'>, node: string): string[] {
+  return mirrors.filter(({ holder }) => holder === node).map(({ name }) => name);
+}
+
+/** Returns the mirrors that no process serves. */
+export function unserved({ mirrors }: Pick<Fleet, 'mirrors'>): FleetMirror[] {
+  return mirrors.filter(({ holder }) => holder === undefined);
+}
+
+const drainScript = `${fleetScript}
+if redis.call('HEXISTS', '${fleetKeys.records}', ARGV[1]) == 0 then return 0 end
+redis.call(ARGV[2], '${fleetKeys.draining}', ARGV[1])
+fleetChanged()
+return 1
+`;
+
+/** Has a worker give all its mirrors away, or have mirrors again. Returns whether it is alive. */
+export async function drainNode(
+  { redis, ask }: Quick,
+  node: string,
+  isDraining: boolean,
+): Promise<boolean> {
+  const how = isDraining ? 'SADD' : 'SREM';
+  return (await ask(() => redis.eval(drainScript, 0, node, how))) === 1;
+}
+
+/** How many names a line lists. */
+const mostNames = 5;
+
+/**
+ * Returns the mirrors that no process serves, and whose disk none of the living workers has. It is
+ * none if no worker is alive, because then the disk is not the reason.
+ */
+export function mirrorsWithoutDisk({ nodes, mirrors }: Fleet): FleetMirror[] {
+  if (nodes.length === 0) return [];
+  return unserved({ mirrors }).filter((one) => isWithoutDisk(one, nodes));
+}
+
+/** Returns whether the disk of the mirror is known, and is none of these workers'. */
+export function isWithoutDisk({ disk }: FleetMirror, nodes: readonly FleetNode[]): boolean {
+  return disk !== undefined && !nodes.some(({ disks }) => disk in disks);
+}
+
+/** Returns a line for each machine that is missing, with the remedy. */
+export function missingDiskWords(missing: readonly FleetMirror[]): string[] {
+  const groups = Map.groupBy(missing, ({ diskHost = '' }) => diskHost);
+  return [...groups].map(([host, mirrors]) => {
+    const names = mirrors.slice(0, mostNames).map(({ name }) => name);
+    const more = mirrors.length > mostNames ? ' …' : '';
+    const reason =
+      `nobody can serve ${counted(mirrors.length, 'mirror')} on a disk of ${host}, which no ` +
+      `living worker has: ${names.join(', ')}${more}`;
+    const fix =
+      `start the worker of ${host}; or put a backup on another machine, and start ` +
+      '`worker -c FILE --accept-lost-snapshot` there once';
+    return renderProblem({ reason, fix });
+  });
+}

@@ -1,0 +1,77 @@
+/** Which worker serves which mirror: the table of src/compose/fleet/mirror-owner.ts. */
+import { describe, expect, test } from 'vitest';
+import { type FleetNode, ownerOf } from '../../src/compose/fleet/mirror-owner.ts';
+
+const names = Array.from({ length: 3_000 }, (_, at) => `m${at}`);
+const all = new Set(names);
+const node = (name: string, more: Partial<FleetNode> = {}): FleetNode => ({
+  name,
+  slots: 12,
+  disks: { d: all },
+  isDraining: false,
+  ...more,
+});
+/** The owner of each mirror, on a disk that is known. */
+const owners = (nodes: readonly FleetNode[]) =>
+  names.map((name) => ownerOf({ name, disk: 'd' }, nodes));
+const shares = (nodes: readonly FleetNode[]) => {
+  const owned = owners(nodes);
+  return nodes.map(({ name }) => owned.filter((owner) => owner === name).length);
+};
+/** Which mirrors move between two fleets: from whom to whom. */
+const moves = (before: readonly FleetNode[], after: readonly FleetNode[]) => {
+  const [from, to] = [owners(before), owners(after)];
+  return from.flatMap((owner, at) => (owner === to[at] ? [] : [[owner, to[at]] as const]));
+};
+const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((name) => node(name));
+const three = [a!, b!, c!];
+
+test('each worker has about the same number, whatever the order of the workers', () => {
+  for (const share of shares(three)) expect(Math.abs(share - 1_000)).toBeLessThan(100);
+  expect(owners(three.toReversed())).toEqual(owners(three));
+});
+
+test('a worker that comes moves only the mirrors that it gets, and one that goes only its own', () => {
+  const four = [...three, d!];
+  const came = moves(three, four);
+  expect(new Set(came.map(([, to]) => to))).toEqual(new Set(['d']));
+  expect(Math.abs(came.length - 750)).toBeLessThan(100);
+  const gone = moves(four, three);
+  expect(new Set(gone.map(([from]) => from))).toEqual(new Set(['d']));
+  expect(gone).toHaveLength(came.length);
+});
+
+test('a worker with twice the slots has twice as many, and takes them evenly from the others', () => {
+  const wide = node('c', { slots: 24 });
+  const [one = 0, two = 0, both = 0] = shares([a!, b!, wide]);
+  for (const share of [one, two, both / 2]) expect(Math.abs(share - 750)).toBeLessThan(75);
+  expect(new Set(moves(three, [a!, b!, wide]).map(([, to]) => to))).toEqual(new Set(['c']));
+});
+
+test('a draining worker has none, and only its mirrors move; the last one keeps nobody waiting', () => {
+  const draining = node('b', { isDraining: true });
+  const moved = moves(three, [a!, draining, c!]);
+  expect(new Set(moved.map(([from]) => from))).toEqual(new Set(['b']));
+  expect(new Set(moved.map(([, to]) => to))).toEqual(new Set(['a', 'c']));
+  expect(ownerOf({ name: 'm0', disk: 'd' }, [draining])).toBeUndefined();
+});
+
+describe('a mirror has an owner only where its snapshot is', () => {
+  const has = (name: string, disk: string, ...mirrors: string[]) =>
+    node(name, { disks: { [disk]: new Set(mirrors) } });
+  test.each([
+    ['the one worker with its disk', 'x', [has('a', 'x', 'm'), has('b', 'y', 'm')], 'a'],
+    ['no worker, if none has its disk', 'z', [has('a', 'x', 'm'), has('b', 'y', 'm')], undefined],
+    ['no worker that does not know it', 'x', [has('a', 'x'), has('b', 'x', 'm')], 'b'],
+    ['a worker whose folder has no id, if no disk is known', undefined, [has('a', '', 'm')], 'a'],
+    ['none of those if the disk is known', 'x', [has('a', '', 'm')], undefined],
+  ] as const)('%s', (_, disk, nodes, expected) => {
+    expect(ownerOf({ name: 'm', disk }, nodes)).toBe(expected);
+  });
+
+  test('any worker, as long as no disk is known', () => {
+    const nodes = ['x', 'y', 'z'].map((disk, at) => node(`n${at}`, { disks: { [disk]: all } }));
+    const owned = names.map((name) => ownerOf({ name, disk: undefined }, nodes));
+    expect(new Set(owned)).toEqual(new Set(['n0', 'n1', 'n2']));
+  });
+});
