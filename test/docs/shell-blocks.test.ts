@@ -1,6 +1,6 @@
 /** The commands in the pages do what the pages promise: `sh test` blocks are run. */
 import { describe, expect, test } from 'vitest';
-import { playsDraw, sampled } from '../support/extent.ts';
+import { playsAll, playsDraw, sampled } from '../support/extent.ts';
 import { codeBlocksOf, readPages, isTested, runShell } from '../support/docs/page-blocks.ts';
 
 describe('the sh test blocks', () => {
@@ -43,7 +43,7 @@ function page(...blocks: [info: string, ...lines: string[]][]) {
   return codeBlocksOf({ path: 'docs/page.md', text: text.join('\n\n') }).filter(isTested);
 }
 
-describe('a page', () => {
+describe.runIf(playsDraw || playsAll)('a page', () => {
   test('is read by one shell, which knows the command and the platform', async () => {
     const steps = page(
       ['sh test', ...mirror, 'file=mirror.yaml'],

@@ -43,6 +43,8 @@ const always = [
   'simulation/seeds',
   'simulation/rehearsal',
   'simulation/planted',
+  'simulation/command',
+  'e2e/first-contact/conversation',
   'engine/killed-process',
   'engine/full-disk',
   'package',
