@@ -11,21 +11,13 @@ import { z } from 'zod';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
-import { guardClasses, guardNames, guardRows } from '../domain/guard-classes.ts';
+import { guardClasses } from '../domain/guard-classes.ts';
 import { readSmallFile } from '../domain/values/config-file.ts';
-import { counted } from '../domain/values/counted.ts';
 import { createKeyFile, privateKeyIn, publicKeyOf } from '../domain/values/ed25519-key.ts';
 import type { ApprovalSignature } from '../store/holds/holds.ts';
 import { lookInto, type Snapshot } from '../store/snapshot.ts';
 import { weekMs } from '../engine/report/guard-rules.ts';
-import {
-  nothingLeft,
-  rejectedForMs,
-  unknownPlan,
-  needsSignature,
-  sayPending,
-  signing,
-} from '../engine/report/guard-text.ts';
+import { needsSignature, rejectedForMs, unknownPlan } from '../engine/report/guard-text.ts';
 import {
   approvePlan,
   type Decided,
@@ -37,6 +29,7 @@ import {
   toSign,
 } from '../engine/guard/plan-decisions.ts';
 import { signPart } from '../engine/guard/signed-approvals.ts';
+import { type DecisionDocument, decisionLines } from '../views/status/approval-sections.ts';
 import { heldWords } from '../views/status/attention-list.ts';
 import { change, print } from '../app/snapshot-command.ts';
 import { withWords } from '../app/remote/worker-handover.ts';
@@ -144,24 +137,28 @@ async function runApprove(command: Command, shell: Shell): Promise<number> {
       throw needsSignature(approvers, wanted.plan);
     const decided = approve(holding, wanted, { approvers, at, signature });
     refuseNoMatch(decided, wanted);
-    const { held, rest, part = null, signed } = decided;
+    const { held, signed } = decided;
     const signatures = signed && { by: signed.by, need: signed.need };
-    const isApproved = isAnyLeft(held) && !isPending(signed);
-    const approval = {
+    const isApproved = isAnyLeft(held) && (!signed || signed.by.length >= signed.need);
+    const document: DecisionDocument = {
+      mirror,
       approved: isApproved ? wanted.plan : null,
-      part,
-      held,
-      rest,
+      ...countsOf(decided),
       by: isApproved ? (signed?.by.join(', ') ?? wanted.by) : null,
       reason: isApproved ? (wanted.reason ?? null) : null,
       until: isApproved ? instant(at + weekMs) : null,
+      signatures,
     };
     const undoes = holding.holds.get(wanted.plan)?.undoes ?? undefined;
-    return {
-      document: { mirror, ...approval, signatures },
-      lines: linesOf(decided, wanted, { at, undoes }),
-    };
+    const shown = { plan: wanted.plan, undoes, signed, peopleFile: wanted.only.people?.file };
+    return { document, lines: decisionLines(document, shown) };
   });
+}
+
+function countsOf({ part, held, rest, uncreated, approved, unknown }: Decided) {
+  const isAny = uncreated + approved + unknown.length > 0;
+  const leftOut = { uncreated, approved, unknown };
+  return { part: part ?? null, held, rest, ...(isAny && { leftOut }) };
 }
 
 type Signature = ApprovalSignature | undefined;
@@ -185,42 +182,6 @@ function approve(
   return { ...signed, signed: { ...signed, need: approvers.need } };
 }
 
-function isPending(signed: Approved['signed']): boolean {
-  return signed !== undefined && signed.by.length < signed.need;
-}
-
-function linesOf(
-  decided: Approved,
-  wanted: Wanted,
-  { at, undoes }: { at: number; undoes: string | undefined },
-): string[] {
-  const { held, part, signed } = decided;
-  const words = heldWords(held, undoes);
-  if (!isAnyLeft(held)) return [nothingLeft(wanted.plan)];
-  const until = instant(at + weekMs);
-  const guards = guardNames.filter((guard) => held[guard] > 0);
-  const later = guards.map((guard) => guardRows[guard].words.doneLater ?? '');
-  const partLine = part === undefined ? [] : [`This part has the hash ${part}.`];
-  const more = [...partLine, ...leftOutLines(decided, wanted)];
-  if (signed && part !== undefined && isPending(signed)) {
-    const again = signed.isNew ? '' : ' This approver has signed it before.';
-    return [
-      `Signed: ${words}.${again}`,
-      `${sayPending(signed)}. Nothing is approved yet; each signature counts for seven days.`,
-      `Another approver signs the same changes: \`crm-mirror ${signing(signed.next)}\``,
-      ...more,
-    ];
-  }
-  return [
-    `Approved: ${words}${signed === undefined ? '' : ` (signed by ${signed.by.join(', ')})`}.`,
-    undoes === undefined
-      ? `The next runs do it${later.join('')}. ` +
-        `The approval ends when a full run has ended well, or at ${until}.`
-      : `Only \`crm-mirror undo ${undoes} --yes\` does it. The approval ends at ${until}.`,
-    ...more,
-  ];
-}
-
 /**
  * Rejects what a guard withholds under a plan, or a part of it. Throws Invalid for an unknown plan,
  * and for opt-outs that the CRM states.
@@ -240,22 +201,19 @@ async function runReject(command: Command, shell: Shell): Promise<number> {
     const asked = { plan, only, decision, caller, approvers: config.approvers };
     const decided = rejectPlan(holdingOf(snapshot, plan), asked);
     refuseNoMatch(decided, wanted);
-    const { held, rest, part } = decided;
-    if (part === undefined || !isAnyLeft(held)) {
-      const none = { rejected: null, part: null, held, rest, by: null, reason: null, until: null };
-      return { document: { mirror: config.mirror, ...none }, lines: [nothingLeft(plan, 'reject')] };
-    }
-    const until = instant(at + rejectedForMs);
-    const about = { rejected: plan, part, held, rest, by, reason, until };
-    return {
-      document: { mirror: config.mirror, ...about },
-      lines: [
-        `Rejected: ${heldWords(held)}.`,
-        `No run does it while the CRM asks for the same, until ${until} at most.`,
-        `To take it back: ${commandLine(`approve ${part}`, config.file)}`,
-        ...leftOutLines(decided, wanted),
-      ],
+    const { part } = decided;
+    const isRejected = part !== undefined && isAnyLeft(decided.held);
+    const document: DecisionDocument = {
+      mirror: config.mirror,
+      rejected: isRejected ? plan : null,
+      ...countsOf(decided),
+      by: isRejected ? by : null,
+      reason: isRejected ? reason : null,
+      until: isRejected ? instant(at + rejectedForMs) : null,
     };
+    const takeBack = commandLine(`approve ${part}`, config.file);
+    const shown = { plan, takeBack, peopleFile: only.people?.file };
+    return { document, lines: decisionLines(document, shown) };
   });
 }
 
@@ -337,33 +295,6 @@ function refuseNoMatch({ held, rest }: Decided, { plan, only }: Wanted): void {
     fix: `these wait: ${others}; \`crm-mirror status\` names them`,
   });
 }
-
-/** Returns the lines about what a decision left out. */
-function leftOutLines(
-  { rest, uncreated, approved, unknown }: Decided,
-  { plan, only }: Wanted,
-): string[] {
-  const others = heldWords(rest);
-  const lines = unknown.slice(0, mostNamed).join(', ');
-  const more = unknown.length > mostNamed ? ` and ${unknown.length - mostNamed} more` : '';
-  return [
-    ...(others === '' ? [] : [`Still awaiting approval under the plan ${plan}: ${others}.`]),
-    ...(uncreated === 0
-      ? []
-      : [`${counted(uncreated, 'person', 'people')} left out: approve the creation as well.`]),
-    ...(approved === 0
-      ? []
-      : [
-          `${counted(approved, 'person', 'people')} left out: approved under another hash, which ` +
-            '`crm-mirror status --json` shows; reject that one to end the approval.',
-        ]),
-    ...(unknown.length === 0
-      ? []
-      : [`${only.people?.file}: nobody who waits has the address or id of line ${lines}${more}.`]),
-  ];
-}
-
-const mostNamed = 20;
 
 /** Makes a key file for an approver. Returns the public key. Throws Invalid if there is a file. */
 function newKey(file: string): string {

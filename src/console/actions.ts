@@ -14,7 +14,9 @@ import { Invalid } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { tickWords } from '../compose/queues/run-schedule.ts';
-import { type Job, type JobKind, rehearsalSubject, undoSubject } from './view/jobs.ts';
+import { decisionLines, isDecision } from '../views/status/approval-sections.ts';
+import { documentIn, type Job, type JobKind, rehearsalSubject, undoSubject } from './view/jobs.ts';
+import type { CommandAnswer } from '../compose/separate-process.ts';
 import type { User } from './access/access-rules.ts';
 import { pathOf } from './sign-in.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
@@ -89,8 +91,8 @@ export const actions: Readonly<Record<string, Action>> = {
   resume: action(z.object({ reason: why }), ({ reason }) => ['resume', ...flags({ reason })]),
   'run-full': action(z.object({}), () => ['sync']),
   'run-fast': action(z.object({}), () => ['sync', '--fast']),
-  approve: action(decision, ({ plan, ...of }) => ['approve', plan, ...flags(of)]),
-  reject: action(decision, ({ plan, ...of }) => ['reject', plan, ...flags(of)]),
+  approve: action(decision, ({ plan, ...of }) => ['approve', plan, '--json', ...flags(of)]),
+  reject: action(decision, ({ plan, ...of }) => ['reject', plan, '--json', ...flags(of)]),
   retry: action(z.object({ person: word.optional(), reason: why }), ({ person, reason }) => [
     'retry',
     ...(person === undefined ? [] : [person]),
@@ -184,7 +186,7 @@ export async function act(
   const { back = linkTo(acting), csrf: _, ...values } = formOf(request, form);
   const done = await outcomeOf(acting, values);
   if (done) {
-    const lines = await answerLines(acting, done);
+    const { lines } = done;
     const otherwise = neutral.has(done.code) ? 'busy' : 'bad';
     const kind = done.code === 0 ? 'good' : otherwise;
     request.session.set('flash', { kind, lines });
@@ -225,6 +227,7 @@ async function outcomeOf(acting: Acting, values: FormValues): Promise<Outcome> {
     return mirror.runApart(isNaming ? [...argv, '--addresses'] : argv);
   }
   const done = mirror.run(user, argv);
+  if (name === 'approve' || name === 'reject') return answerOf(acting, await done);
   if (effect !== 'run') return done;
   const begun = { code: 0, lines: [runBegun] };
   return (await soon(done, clock)) ?? begun;
@@ -273,28 +276,17 @@ async function planAgain(acting: Acting, before: Job, values: FormValues): Promi
   await startJob({ ...acting, name }, actions[name]?.(values) ?? [], values, before);
 }
 
-/** The actions that decide about what awaits approval. */
-const decisions: ReadonlySet<string> = new Set(['approve', 'reject']);
-const forTheTerminal = /has the hash|crm-mirror |runs this command/;
-const planHash = /,? under the plan [0-9a-f]+/g;
-
-/**
- * Returns the lines that an action answers. Those of a decision name no hashes and commands, and
- * end with the next run after an approval.
- */
-async function answerLines(
-  { name, mirror }: Acting,
-  { code, lines }: NonNullable<Outcome>,
-): Promise<string[]> {
-  if (code !== 0 || !decisions.has(name)) return lines;
-  const told = lines
-    .filter((line) => !forTheTerminal.test(line))
-    .map((line) => line.replaceAll(planHash, ''));
-  if (name !== 'approve') return told;
+/** Returns what a decision answers; an approval also names the next run. */
+async function answerOf({ name, mirror }: Acting, answer: CommandAnswer): Promise<Outcome> {
+  const { code } = answer;
+  const found = documentIn(answer, isDecision);
+  if (Array.isArray(found)) return { code, lines: found };
+  const lines = decisionLines(found);
+  if (name !== 'approve') return { code, lines };
   const { due } = (await mirror.statusAndNext()).next;
   const next = due.find(({ run }) => run === 'full' || run === 'fast');
   const last = next
     ? `The next scheduled run: ${tickWords(next.run)}, ${timeText(next.at)}.`
     : 'Nothing is scheduled: “Run now”, below, starts a run.';
-  return [...told, last];
+  return { code, lines: [...lines, last] };
 }

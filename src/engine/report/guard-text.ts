@@ -154,8 +154,12 @@ export function undoNotRejectable(undoes: string): Invalid {
 }
 
 /** States that nothing of the plan is left to approve or reject. */
-export function nothingLeft(plan: string, to: 'approve' | 'reject' = 'approve'): string {
-  return `nothing of the plan ${plan} is left to ${to}: it was done, rejected, or is no longer wanted`;
+export function nothingLeft(
+  plan: string | undefined,
+  to: 'approve' | 'reject' = 'approve',
+): string {
+  const of = plan === undefined ? '' : ` of the plan ${plan}`;
+  return `nothing${of} is left to ${to}: it was done, rejected, or is no longer wanted`;
 }
 
 /**

@@ -1,0 +1,373 @@
+/**
+ * Shows what awaits a decision, cause by cause, what was decided, and what a decision has done. The
+ * ids of sections and lines are those to which a page adds forms.
+ */
+import { storedJson } from '../../domain/stored-json.ts';
+import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
+import type { Config } from '../../config/config.ts';
+import type { HeldChange, HeldGroup } from '../../store/holds/holds.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
+import { isAnyLeft } from '../../engine/guard/plan-decisions.ts';
+import { storedReasons } from '../../engine/guard/holds.ts';
+import { approvalsInForce } from '../../engine/guard/signed-approvals.ts';
+import { countWords, nothingLeft, sayPending, signing } from '../../engine/report/guard-text.ts';
+import { changeName } from '../../compose/output/change-words.ts';
+import { byWords } from '../../compose/output/decision-words.ts';
+import { instant } from '../../compose/output/format-values.ts';
+import { tickWords } from '../../compose/queues/run-schedule.ts';
+import { successorsOf, whyGone } from '../lookup/missing-people.ts';
+import type { Names } from '../lookup/person-names.ts';
+import type { Seen } from '../lookup/seen-mirror.ts';
+import { heldReason } from '../lookup/standing-problems.ts';
+import { numbers, type Section, type Span, type Text } from '../sections.ts';
+import { ago } from './attention.ts';
+import { heldWords } from './attention-list.ts';
+import type { NextRuns } from './mirror-health.ts';
+import type { CurrentStatus } from './status-document.ts';
+
+type Counts = Record<GuardClass, number>;
+
+/** What `approve` or `reject` has done, as --json prints it. */
+export interface DecisionDocument {
+  mirror: string;
+  /** The plan that is approved or rejected; null if nothing of it is. */
+  approved?: string | null;
+  rejected?: string | null;
+  /** The hash of the part that was decided; null if it was the whole plan, or nothing. */
+  part: string | null;
+  /** The records with a change that was decided, and with one that still waits under the plan. */
+  held: Counts;
+  rest: Counts;
+  by: string | null;
+  reason: string | null;
+  until: string | null;
+  signatures?: { by: readonly string[]; need: number } | undefined;
+  /** The people left out, if any, and the lines of the file that name nobody who waits. */
+  leftOut?: { uncreated: number; approved: number; unknown: readonly number[] };
+}
+
+/** Returns whether what a process of this program has printed is the document of a decision. */
+export function isDecision(value: unknown): value is DecisionDocument {
+  return typeof value === 'object' && value !== null && 'held' in value && 'rest' in value;
+}
+
+/** What only a terminal shows: hashes, and commands. */
+interface ForTerminal {
+  plan: string;
+  /** The run that the plan undoes. */
+  undoes?: string | undefined;
+  /** What the next approver signs, and whether this one has not signed it before. */
+  signed?: { next: string; isNew: boolean } | undefined;
+  takeBack?: string;
+  peopleFile?: string | undefined;
+}
+
+const mostNamed = 20;
+
+/** Says what a decision has done. */
+export function decisionLines(document: DecisionDocument, terminal?: ForTerminal): string[] {
+  const { held, rest, part, until, signatures, leftOut, rejected } = document;
+  const { plan, undoes, signed, takeBack, peopleFile } = terminal ?? {};
+  const isRejection = rejected !== undefined;
+  if (!isAnyLeft(held)) return [nothingLeft(plan, isRejection ? 'reject' : 'approve')];
+  const others = heldWords(rest);
+  const { uncreated = 0, approved = 0, unknown = [] } = leftOut ?? {};
+  const people = (n: number): string => counted(n, 'person', 'people');
+  const lines = unknown.slice(0, mostNamed).join(', ');
+  const more = unknown.length > mostNamed ? ` and ${unknown.length - mostNamed} more` : '';
+  const left: [isSo: boolean, text: string][] = [
+    [
+      others !== '',
+      `Still awaiting approval${plan === undefined ? '' : ` under the plan ${plan}`}: ${others}.`,
+    ],
+    [uncreated > 0, `${people(uncreated)} left out: approve the creation as well.`],
+    [
+      approved > 0,
+      `${people(approved)} left out: approved under another hash, which ` +
+        '`crm-mirror status --json` shows; reject that one to end the approval.',
+    ],
+    [
+      unknown.length > 0,
+      `${peopleFile}: nobody who waits has the address or id of line ${lines}${more}.`,
+    ],
+  ];
+  const leftLines = left.filter(([isSo]) => isSo).map(([, text]) => text);
+  if (isRejection) {
+    return [
+      `Rejected: ${heldWords(held)}.`,
+      `No run does it while the CRM asks for the same, until ${until} at most.`,
+      ...(takeBack === undefined ? [] : [`To take it back: ${takeBack}`]),
+      ...leftLines,
+    ];
+  }
+  const words = heldWords(held, undoes);
+  const partLine = terminal && part !== null ? [`This part has the hash ${part}.`] : [];
+  if (signatures && signatures.by.length < signatures.need) {
+    return [
+      `Signed: ${words}.${signed?.isNew ? '' : ' This approver has signed it before.'}`,
+      `${sayPending(signatures)}. Nothing is approved yet; each signature counts for seven days.`,
+      `Another approver signs the same changes: \`crm-mirror ${signing(signed?.next ?? '')}\``,
+      ...partLine,
+      ...leftLines,
+    ];
+  }
+  const later = guardNames.map((guard) =>
+    held[guard] > 0 ? (guardRows[guard].words.doneLater ?? '') : '',
+  );
+  return [
+    `Approved: ${words}${signatures ? ` (signed by ${signatures.by.join(', ')})` : ''}.`,
+    undoes === undefined
+      ? `The next runs do it${later.join('')}. ` +
+        `The approval ends when a full run has ended well, or at ${until}.`
+      : `Only \`crm-mirror undo ${undoes} --yes\` does it. The approval ends at ${until}.`,
+    ...partLine,
+    ...leftLines,
+  ];
+}
+
+/** How many changes of a cause are listed. */
+const changesShown = 20;
+const approvalsShown = 10;
+
+/** What awaits a decision, and was decided. */
+export type ApprovalFacts = ReturnType<typeof readApprovals>;
+/** A plan with changes that nobody has decided about, or that wait for a run. */
+export type ShownPlan = ApprovalFacts['plans'][number];
+/** What a guard withholds of it. */
+export type WithheldPart = ShownPlan['causes'][number];
+
+/** Reads what awaits a decision by plan and cause, what is approved, rejected, and decided lately. */
+export function readApprovals(
+  snapshot: Snapshot,
+  { names, config, now }: Seen,
+  status: CurrentStatus,
+) {
+  const { holds, meta } = snapshot;
+  const inForce = approvalsInForce(snapshot, { approvers: config.approvers, now });
+  const ids = inForce.map(({ id }) => id);
+  const approvals = new Map(inForce.map((one) => [one.id, one]));
+  const asked = storedReasons(meta);
+  const tell = tellChanges(snapshot, names);
+  const plans = status.held.map((held) => {
+    const all = holds.groups(held.plan, ids);
+    const causes = guardNames.flatMap((guard) => {
+      const groups = all.filter((group) => group.guard === guard);
+      if (groups.length === 0) return [];
+      const first = holds.rows(held.plan, ids, { guard, most: changesShown }).map(tell);
+      // It is undefined if no run has said why the guard withholds them.
+      const reason = asked[guard]?.asked ?? heldReason(snapshot, guard)?.reason;
+      const isOpen = held.undecided[guard] > 0 && groups.some(({ approval }) => approval === null);
+      return [{ guard, open: held.undecided[guard], isOpen, reason, groups, first }];
+    });
+    return { held, causes };
+  });
+  const waiting = plans.flatMap(({ causes, held }) =>
+    causes.flatMap(({ groups }) =>
+      groups.flatMap((group) => {
+        const by = group.approval === null ? undefined : approvals.get(group.approval);
+        return by ? [{ ...group, undoes: held.undoes !== undefined, by }] : [];
+      }),
+    ),
+  );
+  return {
+    plans,
+    approvals,
+    /** What is approved and not yet sent. */
+    waiting,
+    lately: holds.decidedLately(approvalsShown),
+    /** What is rejected, by the hash of the part. */
+    rejected: new Map(holds.rejections().map(({ id }) => [id, holds.groups(id, [])])),
+  };
+}
+
+/** Counts what is open of these causes: 12 people and 3 templates. */
+export function openWords(causes: readonly WithheldPart[]): string {
+  return (['contact', 'template'] as const)
+    .flatMap((type) => {
+      const mine = causes.filter(({ guard }) => guardRows[guard].recordType === type);
+      const n = mine.reduce((sum, { open }) => sum + open, 0);
+      return n === 0 ? [] : [countWords(type, n)];
+    })
+    .join(' and ');
+}
+
+/** Shows a cause: why the changes are withheld, how many of each sort, and the first of them. */
+export function causeSections(
+  { held: { plan, optOutsUntil } }: ShownPlan,
+  { guard, open, reason, groups, first }: WithheldPart,
+  { approvals }: ApprovalFacts,
+  { guards }: Config,
+): Section[] {
+  const { words, configKey, recordType } = guardRows[guard];
+  const { percent, floor } = guards[configKey];
+  const file = `approvals.csv?plan=${plan}`;
+  const isStated = timedGuards.has(guard);
+  const changes = groups.reduce((sum, { n }) => sum + n, 0);
+  const some = first.length < changes ? `The first ${first.length} of ` : 'All ';
+  const more = changes - first.length;
+  return [
+    {
+      id: `cause ${plan} ${guard}`,
+      title: `${words.heading} · ${countWords(recordType, open)}`,
+      lines: [
+        `${reason === undefined ? '' : `${reason}. `}This is ${words.cause}.`,
+        {
+          tone: 'quiet',
+          text:
+            `The limit (\`guards.${configKey}\`) is the greater of ${countWords(recordType, floor)} ` +
+            `and ${percent} % of the ${words.of}; this is ${withCommas(open)}.`,
+        },
+        ...(isStated && optOutsUntil !== null
+          ? [
+              `From ${optOutsUntil} on, those that the CRM still states are applied without approval.`,
+            ]
+          : []),
+        ...(isStated ? [{ tone: 'quiet', text: `${unrejectable}, or wait.` } as const] : []),
+      ],
+      table: {
+        columns: ['Change', 'Channel', numbers('People'), 'State'],
+        rows: groups.map(({ op, part, n, approval }) => {
+          const by = approval === null ? undefined : approvals.get(approval);
+          const state = `approved${by ? byWords(by) : ''}, waits for the next run`;
+          const channel = part === '' ? '–' : { channel: part };
+          const is = approval === null ? 'awaits a decision' : state;
+          return [changeName(op, false), channel, withCommas(n), is];
+        }),
+      },
+    },
+    {
+      title: `${some}${counted(changes, 'change')}`,
+      isFolded: true,
+      isList: true,
+      lines: [
+        ...first.map(({ kind, key, who, change, part, why }): Text => [
+          { record: { kind, key }, name: who },
+          `: ${change}`,
+          ...inChannel(part),
+          `, because ${why}`,
+        ]),
+        ...(more > 0
+          ? [[`… and ${withCommas(more)} more: `, { page: file, text: 'Download all as CSV' }]]
+          : []),
+      ],
+    },
+  ];
+}
+
+/** What is said instead of a form that rejects. */
+export const unrejectable =
+  'An opt-out that the CRM states cannot be rejected: correct it in the CRM';
+
+function inChannel(part: string): Span[] {
+  return part === '' ? [] : [' in ', { channel: part }];
+}
+
+function whatOf({ guard, op, part, n }: Omit<HeldGroup, 'approval'>): Span[] {
+  const who = countWords(guardRows[guard].recordType, n);
+  return [`${who}: ${changeName(op, false)}`, ...inChannel(part)];
+}
+
+/** Shows what is approved and not yet sent, with the run that will send it. */
+export function approvedSections(
+  { waiting }: ApprovalFacts,
+  { status, next: { due } }: { status: CurrentStatus; next: NextRuns },
+  { policy }: Config,
+): Section[] {
+  if (waiting.length === 0) return [];
+  const needsFull = waiting.some(({ guard }) => guard === 'delete');
+  const deletes = policy.deletes === 'off' ? '' : ' and delete';
+  const why = needsFull
+    ? ` Only full runs opt out${deletes} people who are missing from the CRM.`
+    : '';
+  const next = due.find(({ run }) => run === 'full' || (run === 'fast' && !needsFull));
+  const when = next
+    ? `The next one that does it: ${tickWords(next.run)}, ${next.at}.${why}`
+    : `Nothing is scheduled.${why}`;
+  return [
+    {
+      title: 'Approved, waits for the next run',
+      aside:
+        'An approval ends once the changes are made, with the first full run that ends well, and ' +
+        'after a week at the latest.',
+      isList: true,
+      lines: waiting.map(({ by, ...group }, at) => ({
+        id: `approved ${at}`,
+        text: [...whatOf(group), `: approved${byWords(by)}, ${agoWords(by.at, status)}`],
+        notes: timedGuards.has(group.guard) ? [`${unrejectable}.`] : [],
+      })),
+    },
+    {
+      id: 'run',
+      lines: [
+        status.paused
+          ? ['This mirror is paused: ', { page: '', text: 'end the pause' }, '.']
+          : when,
+        ...(status.running ? ['A run is in progress.'] : []),
+      ],
+    },
+  ];
+}
+
+function agoWords(atMs: number, { at: now }: CurrentStatus): string {
+  return `${instant(atMs)} (${ago(instant(atMs), now)} ago)`;
+}
+
+/** Shows what is rejected, and what runs have done lately of what was approved. */
+export function decidedSections(
+  { rejected, lately }: ApprovalFacts,
+  status: CurrentStatus,
+): Section[] {
+  return [
+    {
+      title: 'Rejected',
+      aside:
+        'Nobody makes these changes until the rejection ends. After that, they await a decision again.',
+      isList: true,
+      lines: status.rejections.map(({ part, until, by, reason, ...held }) => {
+        const what = isAnyLeft(held) ? heldWords(held) : 'Nothing any more';
+        return {
+          id: `rejected ${part}`,
+          text: `${what}: rejected${byWords({ by, reason })}, until ${until}.`,
+          notes: (rejected.get(part) ?? []).map(whatOf),
+        };
+      }),
+    },
+    {
+      title: 'Decided lately',
+      isList: true,
+      lines: lately.map((one): Text => {
+        const { at, by, reason, run, done, n } = one;
+        const link: Span[] =
+          run === null ? [] : [' by ', { page: `runs/${run}`, text: `run ${run}` }];
+        const when = `approved${byWords({ by, reason })}, ${agoWords(at, status)}`;
+        return [...whatOf(one), `: ${when}; ${withCommas(done)} of ${withCommas(n)} done`, ...link];
+      }),
+    },
+  ];
+}
+
+const ids = storedJson<readonly string[]>('the ids of a held change');
+
+/**
+ * Returns a function that puts a change into words. An id of the CRM that is an address is hidden
+ * from users who see hashes.
+ */
+export function tellChanges(snapshot: Snapshot, names: Names) {
+  return ({ kind, key, op, part, guard, ids: text, isFurther }: HeldChange) => {
+    const named = text === '' ? [] : ids.decode(text);
+    // Who is missing from the CRM has no record in this reading of it.
+    const found =
+      named.length > 0 || kind === 'template' ? named : snapshot.recorded.originsOf(kind, key);
+    const crmIds = found.map((id) => names({ kind, key: id }));
+    const change = changeName(isFurther === 1 ? 'create' : op, false);
+    const cause = guardRows[guard].words.heading;
+    const records = crmIds.length === 0 ? '' : ` (record ${crmIds.join(', ')})`;
+    let why = kind === 'template' ? cause : `the CRM says so${records}`;
+    if (guard === 'delete') {
+      const movedTo = successorsOf(snapshot, key).map((next) => names({ kind, key: next }));
+      why = whyGone({ absence: snapshot.absences.get(kind, key) }, movedTo);
+    }
+    return { kind, key, who: names({ kind, key }), change, part, cause, crmIds, why };
+  };
+}
