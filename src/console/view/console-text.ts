@@ -53,8 +53,7 @@ export function channelName({ mirror }: AboutMirror, id: string): string {
   return found?.name ?? id;
 }
 
-/** Returns the name of a channel, with the id as its title. */
-export function titledChannel(request: AboutMirror, id: string): Html | string {
+function titledChannel(request: AboutMirror, id: string): Html | string {
   const name = channelName(request, id);
   return name === id ? id : html`<span title="${id}">${name}</span>`;
 }

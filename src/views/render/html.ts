@@ -4,14 +4,10 @@ import { dayText, range } from '../../compose/output/format-values.ts';
 import { visibleLine } from '../../compose/output/visible-text.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import {
-  type TableColumn,
   filled,
   type Happening,
   isEmpty,
   itemOf,
-  names,
-  numbers,
-  type TableRow,
   rowOf,
   type Section,
   type Sign,
@@ -21,7 +17,7 @@ import {
   type Text,
 } from '../sections.ts';
 
-export { html, numbers, raw };
+export { html, raw };
 
 /** A piece of HTML. Values in the template `html` are escaped, but for other pieces. */
 export type Html = ReturnType<typeof html>;
@@ -53,50 +49,6 @@ export function timeAgo(instant: string, now: string): Html {
 /** Returns the text of such a time. */
 export function timeText(instant: string): string {
   return `${dayText(instant)}, ${new Date(instant).toISOString().slice(11, 16)} UTC`;
-}
-
-export type Cell = Html | string | number;
-
-/** Returns a table, which scrolls in a narrow window; without rows, what `none` says. */
-export function table(
-  columns: readonly TableColumn[],
-  rows: readonly (readonly Cell[])[],
-  none?: string,
-): Html {
-  if (rows.length === 0 && none !== undefined) return html`<p class="quiet">${none}</p>`;
-  const titles = columns.map((column) => {
-    const { title, holds } = typeof column === 'string' ? { title: column, holds: '' } : column;
-    return html`<th scope="col" class="${holds === 'numbers' ? 'number' : ''}">${title}</th>`;
-  });
-  return html`<div class="scroll" tabindex="0">
-    <table>
-      <thead>
-        <tr>
-          ${titles}
-        </tr>
-      </thead>
-      ${body(columns, rows)}
-    </table>
-  </div>`;
-}
-
-function body(columns: readonly TableColumn[], rows: readonly (readonly Cell[])[]): Html {
-  return html`<tbody>
-    ${rows.map(
-      (row) =>
-        html`<tr>
-          ${row.map((cell, at) => bodyCell(columns[at], cell))}
-        </tr>`,
-    )}
-  </tbody>`;
-}
-
-function bodyCell(column: TableColumn = '', cell: Cell): Html {
-  const { title, holds } = typeof column === 'string' ? { title: column, holds: '' } : column;
-  if (holds === 'names') return html`<th scope="row">${cell}</th>`;
-  // On a phone, each row is a block in which the cells have their titles.
-  const named = title === '' ? '' : html` data-title="${title}"`;
-  return html`<td class="${holds === 'numbers' ? 'number' : ''}" ${named}>${cell}</td>`;
 }
 
 /** Shows figures: what each counts, and the address of what it is about. */
@@ -162,10 +114,15 @@ function contentHtml(section: Section, reader: HtmlReader): Html {
     // Its rows are broken in a narrow window.
     facts.length > 0
       ? html`<table class="facts">
-          ${body(
-            [names(''), ''],
-            facts.map((row) => cellsHtml(row, reader)),
-          )}
+          <tbody>
+            ${facts.map(
+              ([name, value]) =>
+                html`<tr>
+                  <th scope="row">${textHtml(name, reader)}</th>
+                  <td class="">${textHtml(value, reader)}</td>
+                </tr>`,
+            )}
+          </tbody>
         </table>`
       : ''
   }
@@ -196,21 +153,37 @@ function contentHtml(section: Section, reader: HtmlReader): Html {
   ${formsHtml(id, reader)}`;
 }
 
+/** Returns a table, which scrolls in a narrow window; marks are left out. */
 function tableHtml({ columns, rows }: Table, reader: HtmlReader): Html {
-  const isMark = columns.map((one) => typeof one === 'object' && one.holds === 'marks');
-  const unmarked = <T>(row: readonly T[]): T[] => row.filter((_, at) => !isMark[at]);
-  return table(
-    unmarked(columns),
-    rows.map((row) => unmarked(cellsHtml(row, reader))),
-  );
-}
-
-function cellsHtml(row: TableRow, reader: HtmlReader): Html[] {
-  const { id, cells, notes } = rowOf(row);
-  return cells.map((cell, at) => {
-    if (at < cells.length - 1) return textHtml(cell, reader);
-    return html`${textHtml(cell, reader)}${notesHtml(notes, reader)} ${formsHtml(id, reader)}`;
-  });
+  const shown = columns
+    .map((one, at) => ({ ...(typeof one === 'string' ? { title: one, holds: '' } : one), at }))
+    .filter(({ holds }) => holds !== 'marks');
+  const style = (holds: string): string => (holds === 'numbers' ? 'number' : '');
+  return html`<div class="scroll" tabindex="0">
+    <table>
+      <thead>
+        <tr>
+          ${shown.map(({ title, holds }) => html`<th scope="col" class="${style(holds)}">${title}</th>`)}
+        </tr>
+      </thead>
+      <tbody>
+        ${rows.map((row) => {
+          const { id, cells, notes } = rowOf(row);
+          const after = html`${notesHtml(notes, reader)} ${formsHtml(id, reader)}`;
+          const isLast = (at: number): boolean => at === cells.length - 1;
+          return html`<tr>
+            ${shown.map(({ title, holds, at }) => {
+              const cell = html`${textHtml(cells[at] ?? '', reader)}${isLast(at) ? after : ''}`;
+              if (holds === 'names') return html`<th scope="row">${cell}</th>`;
+              // On a phone, each row is a block in which the cells have their titles.
+              const named = title === '' ? '' : html` data-title="${title}"`;
+              return html`<td class="${style(holds)}" ${named}>${cell}</td>`;
+            })}
+          </tr>`;
+        })}
+      </tbody>
+    </table>
+  </div>`;
 }
 
 function formsHtml(id: string | undefined, { forms }: HtmlReader): Html | '' {

@@ -137,7 +137,7 @@ export type ShownPlan = ApprovalFacts['plans'][number];
 /** What a guard withholds of it. */
 export type WithheldPart = ShownPlan['causes'][number];
 
-/** Reads what awaits a decision by plan and cause, what is approved, rejected, and decided lately. */
+/** Reads what awaits a decision by plan and cause, and what was decided. */
 export function readApprovals(
   snapshot: Snapshot,
   { names, config, now }: Seen,
@@ -256,8 +256,7 @@ export function causeSections(
 }
 
 /** What is said instead of a form that rejects. */
-export const unrejectable =
-  'An opt-out that the CRM states cannot be rejected: correct it in the CRM';
+const unrejectable = 'An opt-out that the CRM states cannot be rejected: correct it in the CRM';
 
 function inChannel(part: string): Span[] {
   return part === '' ? [] : [' in ', { channel: part }];
