@@ -6,7 +6,7 @@ import { explain } from '../compose/output/failure-report.ts';
 import { withWords } from '../app/remote/worker-handover.ts';
 import { see } from '../views/lookup/seen-mirror.ts';
 import { keyOfHash } from '../views/lookup/person-names.ts';
-import { askAgreement } from '../app/init/conversation/talk.ts';
+import { askAgreement } from '../app/init/talk.ts';
 import { type PersonFlags, withPerson } from '../app/run/person-command.ts';
 import type { Section } from '../views/sections.ts';
 import { Invalid } from '../domain/errors.ts';

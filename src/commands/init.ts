@@ -1,16 +1,15 @@
 /** `crm-mirror init`: proposes a configuration for a source, and writes it. */
 import type { Command } from 'commander';
-import { withAnswerLine, choicesOf, type Flags } from '../app/init/init-flags.ts';
+import { type Flags, Undecided, withAnswerLine } from '../app/init/flags.ts';
 import { described, previewOf } from '../app/init/describe-proposal.ts';
 import { platformChannels } from '../app/init/platform-channels.ts';
-import { type Proposal, propose } from '../app/init/propose-columns.ts';
-import { readSample } from '../app/init/sample/read-sample.ts';
-import { Undecided } from '../app/init/sample/sample.ts';
+import { type Proposal, propose } from '../app/init/propose.ts';
+import { readSample } from '../app/init/read-sample.ts';
 import { mirrorName, refuseExisting, writeConfiguration } from '../app/init/mirror-file.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { Invalid } from '../domain/errors.ts';
 
-export { options } from '../app/init/init-flags.ts';
+export { options } from '../app/init/flags.ts';
 
 /**
  * Asks on a terminal, and otherwise takes the flags. Exit code 2 if something cannot be decided
@@ -20,7 +19,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const [named] = command.args;
   const flags = { ...command.opts<Flags>(), ...(named !== undefined && { source: named }) };
   if (shell.canAsk === true && flags.yes !== true) {
-    const { converse } = await import('../app/init/conversation/conversation.ts');
+    const { converse } = await import('../app/init/conversation.ts');
     return converse(flags, shell);
   }
   const { source, output } = flags;
@@ -34,10 +33,9 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const asTheyAre = shell.terminal || flags.addresses === true;
   const { channels: platform, note } = await platformChannels(shell.env, shell.stop);
   if (note !== undefined) shell.note(`crm-mirror: ${note}`);
-  const choices = choicesOf(flags, { asTheyAre, platform });
   let proposal: Proposal;
   try {
-    proposal = propose(sample, choices);
+    proposal = propose(sample, flags, { asTheyAre, platform });
   } catch (error) {
     // A refusal names the command line that decides all columns.
     const whole = { ...flags, source: sample.named ?? source };

@@ -5,7 +5,7 @@ import { deferredCount } from '../domain/guards/plan-rule.ts';
 import { counted } from '../domain/values/counted.ts';
 import { changeCount, type Summary } from '../engine/report/run-summary.ts';
 import { deciderOf } from '../app/run/decider-options.ts';
-import { askAgreement } from '../app/init/conversation/talk.ts';
+import { askAgreement } from '../app/init/talk.ts';
 import { commandLine } from '../compose/output/printed-commands.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { operatorName } from '../compose/output/operator-name.ts';

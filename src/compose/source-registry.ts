@@ -39,18 +39,26 @@ export async function loadSources({ contacts, templates }: Config): Promise<Sour
 
 async function contactSource(contacts: Contacts): Promise<() => Source> {
   const { map, source } = contacts;
-  if (map === undefined) return unmapped(contacts);
+  if (map === undefined) return sourceCreator(contacts);
   const mapping = loadMap(map);
   if (traitsOf(source.type)?.readsNamedFields && !mapping.saysReads) {
     const why = `does not say which fields it reads, and ${source.type} gives none unasked`;
     throw new Invalid(`${mapping.name}: ${why}`, { fix: "export const reads = ['…']" });
   }
   // The mapping writes the opt-out field, so the source does not know it.
-  const create = await unmapped({ ...contacts, unsubscribed: undefined, channels: [] });
+  const create = await sourceCreator({ ...contacts, unsubscribed: undefined, channels: [] });
   return () => mappedSource(create(), mapping);
 }
 
-async function unmapped(contacts: Contacts): Promise<() => Source> {
+/** Returns a source by its options alone, to read a sample: no column has a purpose yet. */
+export async function openSource(source: Contacts['source']): Promise<Source> {
+  const create = await sourceCreator({ source, id: '', unsubscribed: undefined, channels: [] });
+  return create();
+}
+
+async function sourceCreator(
+  contacts: Pick<Contacts, 'source' | 'id' | 'unsubscribed' | 'channels'>,
+): Promise<() => Source> {
   const { source, id } = contacts;
   if (source.type === 'csv') {
     const { csvSource } = await import('../sources/csv/csv-source.ts');
@@ -81,7 +89,7 @@ async function unmapped(contacts: Contacts): Promise<() => Source> {
 }
 
 /** Returns the opt-out fields and how to interpret them, for a source that searches by them. */
-function optOutsOf({ unsubscribed, channels }: Contacts) {
+function optOutsOf({ unsubscribed, channels }: Pick<Contacts, 'unsubscribed' | 'channels'>) {
   const all = flagsIn('contacts.unsubscribed', unsubscribed).map(({ stated }) => stated);
   const byChannel = channels.flatMap(({ subscription }) => {
     if (typeof subscription === 'string' || !('optOut' in subscription)) return [];

@@ -66,9 +66,7 @@ export const layers: readonly (readonly string[])[] = [
   ['views/audit'],
   ['views/person'],
   ['views/status'],
-  ['app/init/sample'],
   ['app/init'],
-  ['app/init/conversation'],
   ['app/remote'],
   ['app'],
   ['app/check'],
@@ -109,7 +107,7 @@ const narrower: Readonly<Record<string, readonly string[]>> = {
 const owners: Readonly<Record<string, readonly string[]>> = {
   '@bomb.sh/tab': ['commands/completion'],
   '@bull-board/*': ['worker/server'],
-  '@clack/prompts': ['app/init/conversation'],
+  '@clack/prompts': ['app/init'],
   '@fastify/*': ['worker/server', 'console', 'emulator'],
   '@marcbachmann/cel-js': ['config/schema'],
   'better-sqlite3': ['store', 'emulator/store', 'sources/sql'],

@@ -17,9 +17,8 @@ import { createProgress, outletsOf } from '../../compose/progress/progress-line.
 import { countColumns, keepPeople } from './mapped-columns.ts';
 import { type Found, type Finding, note } from './surroundings.ts';
 import { isNamedLikeOptOut } from '../../domain/opt-out-names.ts';
-import { textOf } from '../../domain/values/record-field.ts';
 import { isTextOfEach, saysOptOut } from '../init/column-words.ts';
-import { fieldsOf, type Value } from '../init/sample/sample.ts';
+import { countColumns as countUnused } from '../init/sample.ts';
 import { cell } from '../../compose/output/visible-text.ts';
 
 interface SourceToCheck {
@@ -142,46 +141,25 @@ async function judge(
   return { level: 'fail', found: `most are invalid: ${found}`, fix };
 }
 
-/** The maximum number of different columns that are looked at. */
-const mostColumns = 10_000;
-/** The maximum number of different values of a column that are distinguished, and their length. */
-const mostValues = 100;
-const longestValue = 200;
-const others = '\0others';
+const bounds = { mostColumns: 10_000, mostValues: 100, longest: 200 };
 
 /** Creates a collector; `used` are the fields that the configuration names. */
 export function findUnusedOptOuts(used: readonly string[]) {
-  /** The values of each column; undefined: it is used, or a condition looks into its elements. */
-  const columns = new Map<string, Map<string, Value> | undefined>();
+  const columns = countUnused(bounds);
   let records = 0;
+  // A condition may look into the elements of a list.
   const isUsed = (path: string): boolean =>
     used.some((name) => path === name || path.startsWith(`${name}[`));
-  const count = (values: Map<string, Value>, text: string | undefined): void => {
-    if (text === undefined || text === '') return;
-    const isOpen = values.size < mostValues && text.length <= longestValue;
-    const key = isOpen || values.has(text) ? text : others;
-    const known = values.get(key);
-    if (known) known.records += 1;
-    else values.set(key, { text, records: 1 });
-  };
   return {
     add(record: Record<string, unknown>): void {
       records += 1;
-      for (const [path, value] of fieldsOf(record)) {
-        if (!columns.has(path)) {
-          if (columns.size >= mostColumns) continue;
-          columns.set(path, isUsed(path) ? undefined : new Map());
-        }
-        const values = columns.get(path);
-        if (!values) continue;
-        for (const one of [value].flat()) count(values, textOf(one));
-      }
+      columns.add(record);
     },
     names: () =>
-      [...columns].flatMap(([path, found]) => {
-        const values = [...(found?.values() ?? [])];
-        const isNamed = found && isNamedLikeOptOut(path) && !isTextOfEach({ values }, records);
-        return isNamed || values.some(saysOptOut) ? [path] : [];
+      columns.all().flatMap(({ name, values, others }) => {
+        const all = others > 0 ? [...values, { text: '\0others', records: others }] : values;
+        const isNamed = isNamedLikeOptOut(name) && !isTextOfEach({ values: all }, records);
+        return !isUsed(name) && (isNamed || values.some(saysOptOut)) ? [name] : [];
       }),
   };
 }

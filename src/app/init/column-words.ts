@@ -13,7 +13,7 @@ import {
   saysRefusal,
   isOtherName,
 } from '../../domain/opt-out-names.ts';
-import type { Column, Value } from './sample/sample.ts';
+import type { Column, Value } from './sample.ts';
 import { isPlain, shownValue } from '../../domain/unknown-words.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { isAddress } from '../../records/contact/values/email-address.ts';

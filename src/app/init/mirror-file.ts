@@ -11,10 +11,9 @@ import {
   type Chosen,
   type Words,
 } from './column-words.ts';
-import type { ChannelColumn } from './channel-columns.ts';
-import type { Proposal } from './propose-columns.ts';
+import type { ChannelColumn, Proposal } from './propose.ts';
 import { localPlatform } from './platform-channels.ts';
-import type { Sample } from './sample/sample.ts';
+import type { Sample } from './sample.ts';
 import { existsSync, writeFileSync } from 'node:fs';
 import { Invalid } from '../../domain/errors.ts';
 import type { Shell } from '../../compose/process-shell.ts';

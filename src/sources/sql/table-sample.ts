@@ -1,12 +1,10 @@
 /** Lists the tables of a database and reads the first rows of one, without writing. */
 import { jsonRecords } from '../shared/json-records.ts';
-import type { SourceRecord } from '../source.ts';
+import type { Source } from '../source.ts';
 import { placeOf } from './drivers/database-address.ts';
 import type { Session } from './drivers/database-session.ts';
 import { type Around, open, type Reach } from './open-session.ts';
 import { rowReader } from './row-record.ts';
-import Database from 'better-sqlite3';
-import { Invalid } from '../../domain/errors.ts';
 
 /** Selects the schema of each table and view, null for the usual one, and its name. */
 const tables = {
@@ -31,20 +29,49 @@ export async function listTables(reach: Reach, around: Around): Promise<string[]
   });
 }
 
-export async function sampleTable(
+const isAddress = (value: unknown): boolean =>
+  typeof value === 'string' && /^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(value.trim());
+
+const mostCompared = 100_000;
+
+/** Returns the one of these tables with the most email addresses; undefined: none holds any. */
+export async function tableWithMost(
+  reach: Reach,
+  names: readonly string[],
+  around: Around,
+): Promise<string | undefined> {
+  return withSession(reach, around, async (session) => {
+    let [best, most]: [string | undefined, number] = [undefined, 0];
+    for (const name of names) {
+      const statement = `select * from ${session.quote(name)} limit ${mostCompared}`;
+      const rows = await session.rows(statement, []);
+      const addresses = rows.filter((row) => row.some(isAddress)).length;
+      if (addresses > most) [best, most] = [name, addresses];
+    }
+    return best;
+  });
+}
+
+/** Returns the source of the first rows of a table, which are complete if they are fewer. */
+export function firstRows(
   reach: Reach,
   { table, most }: { table: string; most: number },
   around: Around,
-): Promise<SourceRecord[]> {
-  return withSession(reach, around, async (session) => {
-    const from = table.split('.').map(session.quote).join('.');
-    const columns = await session.columns(from);
-    const relation = { from, columns, at: { key: 0, id: 0, updatedAt: undefined } };
-    const read = rowReader(relation, jsonRecords([]), undefined);
-    const names = columns.map(({ name }) => session.quote(name)).join(', ');
-    const rows = await session.rows(`select ${names} from ${from} limit ${most}`, []);
-    return rows.map((row, at) => read(row, `row ${at + 1}`).record);
-  });
+): Pick<Source, 'read'> {
+  return {
+    async *read() {
+      yield await withSession(reach, around, async (session) => {
+        const from = table.split('.').map(session.quote).join('.');
+        const columns = await session.columns(from);
+        const relation = { from, columns, at: { key: 0, id: 0, updatedAt: undefined } };
+        const read = rowReader(relation, jsonRecords([]), undefined);
+        const names = columns.map(({ name }) => session.quote(name)).join(', ');
+        const rows = await session.rows(`select ${names} from ${from} limit ${most}`, []);
+        return rows.map((row, at) => read(row, `row ${at + 1}`).record);
+      });
+      return { complete: true, reading: '' };
+    },
+  };
 }
 
 async function withSession<T>(
@@ -57,52 +84,5 @@ async function withSession<T>(
     return await work(session);
   } finally {
     await session.close();
-  }
-}
-
-const mostRows = 100_000;
-
-type Row = Record<string, unknown>;
-
-const isAddress = (value: unknown): boolean =>
-  typeof value === 'string' && /^[^\s@]+@[^\s@]+\.[^\s@]+$/.test(value.trim());
-
-/**
- * Returns the table of a SQLite file with the most email addresses, and at most 100,000 of its
- * rows. Throws Invalid if no table holds an address.
- */
-export function sampleSqlite(path: string) {
-  const db = openFile(path);
-  try {
-    const names = db
-      .prepare<[], { name: string }>(
-        `select name from sqlite_schema where type in ('table', 'view') and name not like 'sqlite_%'`,
-      )
-      .all();
-    const samples = names.map(({ name: table }) => {
-      const quoted = `"${table.replaceAll('"', '""')}"`;
-      const select = db.prepare<[number], Row>(`select * from ${quoted} limit ?`);
-      const rows = select.all(mostRows).map((value, at) => ({ where: `row ${at + 1}`, value }));
-      const withAddress = rows.filter(({ value }) => Object.values(value).some(isAddress));
-      return { sample: { table, rows }, addresses: withAddress.length };
-    });
-    const [best] = samples.toSorted((a, b) => b.addresses - a.addresses);
-    if (best && best.addresses > 0) return best.sample;
-    throw new Invalid(`${path}: no table holds email addresses`, { fix: 'name another file' });
-  } finally {
-    db.close();
-  }
-}
-
-function openFile(path: string): Database.Database {
-  try {
-    const db = new Database(path, { readonly: true, fileMustExist: true });
-    db.prepare('select count(*) from sqlite_schema').get();
-    return db;
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    throw new Invalid(`${path}: the file cannot be read as a SQLite database`, {
-      fix: 'name the right file, and make it readable',
-    });
   }
 }

@@ -1,6 +1,6 @@
 /** Flags that hold a list: each is read, and one that is proposed is read as it was meant. */
 import { expect, test } from 'vitest';
-import { columnFlag, columnsIn, wordFlag, wordsOf } from '../../../src/app/init/column-flags.ts';
+import { columnFlag, columnsIn, wordFlag, wordsOf } from '../../../src/app/init/flags.ts';
 
 test.each([
   [['C:yes=A,no=B'], { yes: ['A'], no: ['B'] }],

@@ -12,9 +12,9 @@ import {
   select,
   text,
 } from '@clack/prompts';
-import { visibleLine } from '../../../compose/output/visible-text.ts';
-import { cut } from '../describe-proposal.ts';
-import type { Shell } from '../../../compose/process-shell.ts';
+import { visibleLine } from '../../compose/output/visible-text.ts';
+import { cut } from './describe-proposal.ts';
+import type { Shell } from '../../compose/process-shell.ts';
 
 /** The person ended the conversation. */
 export class Cancelled extends Error {

@@ -4,25 +4,33 @@
  * becomes a question. Nothing is written before its end.
  */
 import { existsSync } from 'node:fs';
-import type { Shell } from '../../../compose/process-shell.ts';
-import { codeOfStop, exitCode } from '../../../compose/output/exit-codes.ts';
-import { countsOf, recordsOf, valuesOf, mayBeAny } from '../column-words.ts';
-import { described, previewOf } from '../describe-proposal.ts';
-import { columnsIn, wordFlag, wordsOf } from '../column-flags.ts';
-import { choicesOf, commandLine, type Flags } from '../init-flags.ts';
-import { type PlatformChannel, platformChannels } from '../platform-channels.ts';
-import { type Proposal, propose } from '../propose-columns.ts';
-import { type Sample, type Role, Undecided, type Question } from '../sample/sample.ts';
-import { mirrorName, nameFault, writeConfiguration } from '../mirror-file.ts';
-import { Cancelled, createTalk, type Talk, type MenuItem } from './talk.ts';
-import { isExpected, renderProblem } from '../../../domain/errors.ts';
-import { readSample } from '../sample/read-sample.ts';
-import { counted, withCommas } from '../../../domain/values/counted.ts';
+import { codeOfStop, exitCode } from '../../compose/output/exit-codes.ts';
+import type { Shell } from '../../compose/process-shell.ts';
+import { isExpected, renderProblem } from '../../domain/errors.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
+import { countsOf, mayBeAny, recordsOf, valuesOf } from './column-words.ts';
+import { described, previewOf } from './describe-proposal.ts';
+import {
+  columnsIn,
+  commandLine,
+  type Flags,
+  Undecided,
+  type Question,
+  withFlags,
+  wordFlag,
+  wordsOf,
+} from './flags.ts';
+import { mirrorName, nameFault, writeConfiguration } from './mirror-file.ts';
+import { type PlatformChannel, platformChannels } from './platform-channels.ts';
+import { type Proposal, propose } from './propose.ts';
+import { readSample } from './read-sample.ts';
+import type { Sample } from './sample.ts';
+import { Cancelled, createTalk, type MenuItem, type Talk } from './talk.ts';
 
 /** Asks, writes, checks, and prints the command line that does the same. */
 export async function converse(given: Flags, shell: Shell): Promise<number> {
   const talk = createTalk('crm-mirror init', shell.stop);
-  const found = await agreed(given, talk, shell).catch((error: unknown) => {
+  const found = await agree(given, talk, shell).catch((error: unknown) => {
     if (!(error instanceof Cancelled) && !shell.stop.aborted) throw error;
     talk.end('Nothing was written.', 'cancelled');
     return undefined;
@@ -37,7 +45,7 @@ export async function converse(given: Flags, shell: Shell): Promise<number> {
   return code;
 }
 
-async function agreed(asGiven: Flags, talk: Talk, shell: Shell) {
+async function agree(asGiven: Flags, talk: Talk, shell: Shell) {
   const { flags: located, sample } = await locate(asGiven, talk, shell);
   const { channels: platform, note } = await platformChannels(shell.env, shell.stop);
   if (note !== undefined) talk.warn(note);
@@ -45,12 +53,9 @@ async function agreed(asGiven: Flags, talk: Talk, shell: Shell) {
   const namesIn = (lists: readonly string[]) =>
     lists.flatMap((list) => columnsIn(list, sample.columns));
   const { unsubscribed, unused = [] } = located;
-  const given = {
-    ...located,
-    unused: namesIn(unused),
-    ...(unsubscribed && { unsubscribed: namesIn(unsubscribed) }),
-  };
-  const { flags, proposal } = await settled(given, { sample, platform, talk });
+  const given = { ...located, unused: namesIn(unused) };
+  if (unsubscribed) given.unsubscribed = namesIn(unsubscribed);
+  const { flags, proposal } = await settle(given, { sample, platform, talk });
   const output = await talk.ask('Where is the configuration written to?', {
     initial: flags.output,
     fault: (path) =>
@@ -60,89 +65,11 @@ async function agreed(asGiven: Flags, talk: Talk, shell: Shell) {
     initial: flags.mirror ?? mirrorName(sample.origin),
     fault: nameFault,
   });
-  const draft = { output, mirror, sample, proposal };
-  const { named: source = flags.source } = sample;
-  return { flags: { ...flags, ...(source !== undefined && { source }), output, mirror }, draft };
-}
-
-interface Settled {
-  flags: Flags;
-  proposal: Proposal;
-}
-
-/** Asks until everything is decided and the person accepts the preview. */
-async function settled(given: Flags, on: Subject): Promise<Settled> {
-  const asked = new Set<string>();
-  let flags = given;
-  for (;;) {
-    const { proposal, ...rest } = await complete(flags, on, asked);
-    ({ flags } = rest);
-    on.talk.show(described(on.sample, proposal, true));
-    const showing = { asTheyAre: true, width: on.talk.width() };
-    on.talk.show(['', ...previewOf(on.sample, proposal, showing)]);
-    const changes = [
-      { value: 'write', label: 'Yes, write it' },
-      ...['id', 'email', 'unsubscribed', 'deleted', 'channels', 'words'].map((value) => ({
-        value,
-        label: `Change ${value}`,
-      })),
-    ];
-    const wish = await on.talk.choose('Is this right?', changes);
-    if (wish === 'write') return { flags, proposal };
-    if (wish === 'words') asked.clear();
-    flags = await changed(flags, wish, proposal, on);
-  }
-}
-
-/** Asks what is not decided, and for the meaning of each unknown word, once for each column. */
-async function complete(given: Flags, on: Subject, asked: Set<string>): Promise<Settled> {
-  let flags = given;
-  for (;;) {
-    try {
-      const { platform, sample } = on;
-      const proposal = propose(sample, choicesOf(flags, { asTheyAre: true, platform }));
-      const strange = proposal.channels.find(
-        ({ column, unknown }) => unknown.length > 0 && !asked.has(column.name),
-      );
-      if (!strange) return { flags, proposal };
-      asked.add(strange.column.name);
-      const question = { about: 'words', use: 'subscription', ...strange } as const;
-      flags = await nameWords(flags, question, on);
-    } catch (error) {
-      if (!(error instanceof Undecided)) throw error;
-      on.talk.warn(error.problems[0].reason);
-      flags = await decided(flags, error.question, on);
-    }
-  }
-}
-
-async function changed(
-  flags: Flags,
-  wish: string,
-  proposal: Proposal,
-  on: Subject,
-): Promise<Flags> {
-  if (wish === 'channels') return askChannels({ ...flags, channel: [] }, on);
-  const optOuts = proposal.unsubscribed.map(({ column }) => column.name);
-  if (wish === 'words') {
-    // Every column stays as it was proposed.
-    const { words: _words, ...others } = flags;
-    const { id, email, deleted, channels } = proposal;
-    return {
-      ...others,
-      id: id.column.name,
-      email: email.column.name,
-      unsubscribed: optOuts.length > 0 && optOuts,
-      deleted: deleted?.column.name ?? false,
-      channel: channels.map((one) => `${one.id}=${one.column.name}`),
-    };
-  }
-  if (wish === 'unsubscribed') return askOptOuts(flags, on, optOuts);
-  const roles = ['id', 'email', 'deleted'] as const;
-  const role = roles.find((one) => one === wish) ?? 'id';
-  const initial = proposal[role]?.column.name;
-  const chosen = await askRole(role, on, { among: [], initial });
-  return { ...withoutWords(flags, chosen === initial ? [] : [initial]), [role]: chosen };
+  const source = sample.named ?? located.source;
+  return {
+    flags: { ...flags, source, output, mirror },
+    draft: { output, mirror, sample, proposal },
+  };
 }
 
 async function locate(
@@ -181,7 +108,7 @@ const places = [
   { value: 'salesforce', label: 'Salesforce', hint: 'needs SALESFORCE_URL and an app' },
 ] as const;
 
-async function askSource(talk: Talk): Promise<Pick<Flags, 'source' | 'header'>> {
+async function askSource(talk: Talk): Promise<Partial<Flags>> {
   const place = await talk.choose('Where are the people?', places);
   if (place === 'file') {
     const fault = (path: string) => (existsSync(path) ? undefined : `there is no file ${path}`);
@@ -209,15 +136,75 @@ interface Subject {
   talk: Talk;
 }
 
-const purposes: Readonly<Record<Role, string>> = {
-  id: 'Which column is the id of a person? It must never change.',
-  email: 'Which column is the email address?',
-  unsubscribed: 'Which column says that a person wants no mail at all?',
-  deleted: 'Which column says that a person is gone?',
-};
+const changes = [
+  { value: 'write', label: 'Yes, write it' },
+  ...(['id', 'email', 'unsubscribed', 'deleted', 'channels', 'words'] as const).map((value) => ({
+    value,
+    label: `Change ${value}`,
+  })),
+] as const;
 
-const none = '\0none';
-const rest = '\0rest';
+/** Asks until everything is decided and the person accepts the preview. */
+async function settle(given: Flags, on: Subject) {
+  const { sample, talk } = on;
+  const asked = new Set<string>();
+  let flags = given;
+  for (;;) {
+    const found = await complete(flags, on, asked);
+    const { proposal } = found;
+    ({ flags } = found);
+    talk.show(described(sample, proposal, true));
+    talk.show(['', ...previewOf(sample, proposal, { asTheyAre: true, width: talk.width() })]);
+    const wish = await talk.choose('Is this right?', changes);
+    if (wish === 'write') return { flags, proposal };
+    const { id, email, unsubscribed, deleted, channels } = proposal;
+    const optOuts = unsubscribed.map(({ column }) => column.name);
+    if (wish === 'channels') flags = await askChannels(flags, on, []);
+    else if (wish === 'unsubscribed') flags = await askOptOuts(flags, on, optOuts);
+    else if (wish === 'words') {
+      // Every column stays as it was proposed.
+      asked.clear();
+      flags = {
+        ...flags,
+        id: id.column.name,
+        email: email.column.name,
+        unsubscribed: optOuts.length > 0 && optOuts,
+        deleted: deleted?.column.name ?? false,
+        channel: channels.map((one) => `${one.id}=${one.column.name}`),
+        words: [],
+      };
+    } else {
+      const initial = proposal[wish]?.column.name;
+      const chosen = await askRole(wish, on, [], initial);
+      flags = { ...withoutWords(flags, chosen === initial ? [] : [initial]), [wish]: chosen };
+    }
+  }
+}
+
+/** Asks what is not decided, and for the meaning of each unknown word, once for each column. */
+async function complete(
+  given: Flags,
+  on: Subject,
+  asked: Set<string>,
+): Promise<{ flags: Flags; proposal: Proposal }> {
+  const { sample, platform, talk } = on;
+  let flags = given;
+  for (;;) {
+    try {
+      const proposal = propose(sample, flags, { asTheyAre: true, platform });
+      const strange = proposal.channels.find(
+        ({ column, unknown }) => unknown.length > 0 && !asked.has(column.name),
+      );
+      if (!strange) return { flags, proposal };
+      asked.add(strange.column.name);
+      flags = await nameWords(flags, { use: 'subscription', ...strange }, talk);
+    } catch (error) {
+      if (!(error instanceof Undecided)) throw error;
+      talk.warn(error.problems[0].reason);
+      flags = await decide(flags, error.question, on);
+    }
+  }
+}
 
 const flagAnswers = [
   { value: 'unknown', label: 'I do not know', hint: 'ends here, and writes nothing' },
@@ -232,79 +219,80 @@ const polarities = [
   { value: 'other', label: 'take another column' },
 ] as const;
 
-async function decided(flags: Flags, question: Question, on: Subject): Promise<Flags> {
-  if (question.about === 'words') return decideWords(flags, question, on);
-  if (question.about === 'channels') return askChannels(flags, on, question.among);
-  if (question.about === 'table') throw new Error('the table is asked for with the source');
+/** Asks a question, and returns the flags with those that answer it. */
+async function decide(given: Flags, question: Question, on: Subject): Promise<Flags> {
   const { talk, sample } = on;
+  if (question.about === 'table') throw new Error('the table is asked for with the source');
+  if (question.about === 'channels') return askChannels(given, on, question.among);
+  if (question.about === 'words') return decideWords(given, question, on);
   if (question.about === 'flags') {
-    const unused = [...(flags.unused ?? [])];
-    const unsubscribed: string[] = [];
+    let flags = given;
     for (const column of question.among) {
       const values = countsOf(column, sample.records, true);
       const message = `${column.name} looks like a flag (${values}). What does it say?`;
       const answer = await talk.choose(message, flagAnswers);
       if (answer === 'unknown') throw new Cancelled();
-      (answer === 'unused' ? unused : unsubscribed).push(column.name);
+      flags = withFlags(flags, { [answer]: [column.name] });
     }
-    const named = [...(flags.unsubscribed || []), ...unsubscribed];
-    return { ...flags, unused, ...(unsubscribed.length > 0 && { unsubscribed: named }) };
+    return flags;
   }
   if (question.about === 'polarity') {
     const { column } = question;
-    const { name } = column;
-    const message = `${name} is named like an opt-out. What does a yes in it mean?`;
+    const message = `${column.name} is named like an opt-out. What does a yes in it mean?`;
     const way = await talk.choose(message, polarities);
-    if (way === 'other') return askChannels({ ...flags, channel: [] }, on);
-    if (way === 'words') {
-      const { values: unknown } = column;
-      return nameWords(flags, { about: 'words', use: 'subscription', column, unknown }, on);
-    }
-    return { ...flags, [way]: [...(flags[way] ?? []), name] };
+    if (way === 'other') return askChannels(given, on, []);
+    if (way !== 'words') return withFlags(given, { [way]: [column.name] });
+    return nameWords(given, { use: 'subscription', column, unknown: column.values }, talk);
   }
-  return { ...flags, [question.about]: await askRole(question.about, on, question) };
+  return { ...given, [question.about]: await askRole(question.about, on, question.among) };
 }
 
-/** Asks which column has a role; false: none. */
+const none = '\0none';
+const rest = '\0rest';
+
+const purposes = {
+  id: 'Which column is the id of a person? It must never change.',
+  email: 'Which column is the email address?',
+  unsubscribed: 'Which column says that a person wants no mail at all?',
+  deleted: 'Which column says that a person is gone?',
+};
+
+/** Asks which column has a role; false: none. Those that come into question are listed first. */
 async function askRole(
-  role: Role,
+  role: keyof typeof purposes,
   { sample, talk }: Subject,
-  { among, initial }: { among: readonly string[]; initial?: string | undefined },
+  among: readonly string[],
+  initial = among[0],
 ): Promise<string | false> {
   const isOptional = role === 'unsubscribed' || role === 'deleted';
   const answers = [
     ...(isOptional ? [{ value: none, label: 'no column says so' }] : []),
-    ...columnsOf(sample, among),
+    ...listColumns(sample, among),
   ];
-  const present = initial ?? among[0];
-  const chosen = await talk.choose(purposes[role], answers, present);
+  const chosen = await talk.choose(purposes[role], answers, initial);
   return chosen === none ? false : chosen;
 }
 
 async function askOptOuts(flags: Flags, on: Subject, present: readonly string[]): Promise<Flags> {
-  const first = await askRole('unsubscribed', on, { among: present, initial: present[0] });
-  if (first === false) return { ...flags, unsubscribed: false };
-  const named = [first];
-  while (await on.talk.agree('Does another column say so, too?')) {
-    const rest = present.filter((name) => !named.includes(name));
-    const next = await askRole('unsubscribed', on, { among: rest, initial: rest[0] });
+  const named: string[] = [];
+  do {
+    const others = present.filter((name) => !named.includes(name));
+    const next = await askRole('unsubscribed', on, others);
     if (next === false) break;
     named.push(next);
-  }
+  } while (await on.talk.agree('Does another column say so, too?'));
+  if (named.length === 0) return { ...flags, unsubscribed: false };
   const unused = present.filter((name) => !named.includes(name));
-  return {
-    ...flags,
-    unsubscribed: [...new Set(named)],
-    unused: [...(flags.unused ?? []), ...unused],
-  };
+  return withFlags({ ...flags, unsubscribed: [...new Set(named)] }, { unused });
 }
 
+/** Asks for the channels and their columns, in place of those that were named before. */
 async function askChannels(
   flags: Flags,
   { sample, platform, talk }: Subject,
-  among: readonly string[] = [],
+  among: readonly string[],
 ): Promise<Flags> {
-  const columns = columnsOf(sample, among);
+  const columns = listColumns(sample, among);
   const channel: string[] = [];
   for (const { id, name } of platform) {
     const skip = { value: none, label: 'no column: leave this channel alone' };
@@ -324,15 +312,11 @@ async function askChannels(
   const isUsed = (name: string) => channel.some((one) => one.endsWith(`=${name}`));
   const { optOut = [], elseIn = [] } = flags;
   const former = [...optOut, ...elseIn].filter((name) => !isUsed(name));
-  return {
-    ...withoutWords(flags, former),
-    channel,
-    optOut: optOut.filter(isUsed),
-    elseIn: elseIn.filter(isUsed),
-  };
+  const polarity = { optOut: optOut.filter(isUsed), elseIn: elseIn.filter(isUsed) };
+  return { ...withoutWords(flags, former), channel, ...polarity };
 }
 
-function columnsOf({ columns }: Sample, among: readonly string[]): MenuItem[] {
+function listColumns({ columns }: Sample, among: readonly string[]): MenuItem[] {
   const likely = columns.filter(({ name }) => among.includes(name));
   const others = columns.filter((column) => !likely.includes(column));
   return [...likely, ...others].map((column) => ({
@@ -344,39 +328,35 @@ function columnsOf({ columns }: Sample, among: readonly string[]): MenuItem[] {
 
 type WordsQuestion = Extract<Question, { about: 'words' }>;
 
-const mostAsked = 12;
-
 async function decideWords(flags: Flags, question: WordsQuestion, on: Subject): Promise<Flags> {
   const { use, column, unknown, ofChannel } = question;
   const { talk } = on;
-  const isFlag = use !== 'subscription';
+  const { name } = column;
+  const isOptOut = use === 'unsubscribed' && !ofChannel;
+  const other = isOptOut ? 'it says something else: do not use it' : 'take another column';
   const ways = [
     { value: 'name', label: 'say what its words mean' },
-    { value: 'any', label: 'every word that is not a no means yes' },
-    use === 'unsubscribed' && !ofChannel
-      ? { value: 'other', label: 'it says something else: do not use it' }
-      : { value: 'other', label: 'take another column' },
-  ].filter(({ value }) => value !== 'any' || (isFlag && mayBeAny(question)));
+    ...(use !== 'subscription' && mayBeAny(question)
+      ? [{ value: 'any', label: 'every word that is not a no means yes' }]
+      : []),
+    { value: 'other', label: other },
+  ];
   const records = recordsOf(unknown);
   const hold = records === 1 ? 'holds an unknown word' : 'hold unknown words';
-  const message = `${counted(records, 'record')} of ${column.name} ${hold}.`;
-  const way = await talk.choose(message, ways);
-  if (way === 'name') return nameWords(flags, question, on);
-  if (way === 'any') return withWord(flags, `${column.name}:yes=any`);
-  if (ofChannel) return askChannels({ ...flags, channel: [] }, on);
-  if (use === 'unsubscribed') {
-    const { unsubscribed } = flags;
-    const others = (unsubscribed || []).filter((name) => name !== column.name);
+  const way = await talk.choose(`${counted(records, 'record')} of ${name} ${hold}.`, ways);
+  if (way === 'name') return nameWords(flags, question, talk);
+  if (way === 'any') return withWord(flags, wordFlag(name, { yes: 'any' }));
+  if (isOptOut) {
+    const others = (flags.unsubscribed || []).filter((one) => one !== name);
     const { unsubscribed: _, ...rest } = flags;
-    const named = others.length > 0 ? { unsubscribed: others } : {};
-    return { ...rest, ...named, unused: [...(flags.unused ?? []), column.name] };
+    return withFlags(rest, { unused: [name], ...(others.length > 0 && { unsubscribed: others }) });
   }
-  if (isFlag) {
-    const chosen = await askRole(use, on, { among: [] });
-    return { ...withoutWords(flags, chosen === column.name ? [] : [column.name]), [use]: chosen };
-  }
-  return askChannels({ ...flags, channel: [] }, on);
+  if (use !== 'deleted') return askChannels(flags, on, []);
+  const deleted = await askRole('deleted', on, []);
+  return { ...withoutWords(flags, deleted === name ? [] : [name]), deleted };
 }
+
+const mostAsked = 12;
 
 const meanings = {
   subscription: [
@@ -396,10 +376,11 @@ const meanings = {
   ],
 } as const satisfies Record<WordsQuestion['use'], readonly MenuItem[]>;
 
+/** Asks what each word of a column means. */
 async function nameWords(
   flags: Flags,
-  { use, column, unknown }: WordsQuestion,
-  { talk }: Subject,
+  { use, column, unknown }: Omit<WordsQuestion, 'about'>,
+  talk: Talk,
 ): Promise<Flags> {
   let named = flags;
   for (const { text, records } of unknown.slice(0, mostAsked)) {
@@ -414,9 +395,9 @@ async function nameWords(
   return named;
 }
 
+/** Returns the flags with one more word, in one flag for each column. */
 function withWord(flags: Flags, word: string): Flags {
-  const words = wordsOf([...(flags.words ?? []), word]);
-  return { ...flags, words: [...words].map(([column, lists]) => wordFlag(column, lists)) };
+  return withoutWords(withFlags(flags, { words: [word] }), []);
 }
 
 /** Returns the flags without the words of these columns: they would make each an opt-out. */
