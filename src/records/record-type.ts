@@ -301,7 +301,7 @@ export interface Page {
   others?: readonly { id: string; name: string }[];
 }
 
-/** The run that is undone, and its changes to one record, oldest first (docs/decisions/undo.md). */
+/** A run that is undone, and its changes to one record, oldest first (docs/decisions/memory.md). */
 export interface Undoing {
   run: string;
   changes: readonly DoneChange[];
@@ -388,7 +388,7 @@ export async function afterwards(read: () => Promise<SendOutcome>): Promise<Send
 
 /**
  * Returns the outcome that corresponds to an error of a request, if the record type has no rule of
- * its own (docs/decisions/journal-and-outcomes.md). Throws the error if there is none.
+ * its own (docs/decisions/journal-and-speed.md). Throws the error if there is none.
  *
  *   Rejected, 401          stopped: the run
  *   Rejected, 403          stopped: the route

@@ -1,7 +1,7 @@
 /**
  * What left and had no usable answer. An enrolment of that kind may have been done, and nobody has
  * heard of it; what would make something is not sent again until the platform has been read
- * (docs/decisions/journal-and-outcomes.md).
+ * (docs/decisions/journal-and-speed.md).
  */
 import { keyOf } from '../../support/engine/sample-people.ts';
 import type { Answer, Request } from '../../../src/domain/exchange.ts';
