@@ -15,7 +15,7 @@ import {
 } from './shared/api-answer.ts';
 import { arrange, createSeed, type Seed, type SeedFile } from './seed/seed-file.ts';
 import { CONSOLE, createConsole, foreign, isForeign } from './ui/console.ts';
-import { createFaults, createReceive, type Delivery } from './faults/faults.ts';
+import { createFaults, type Delivery } from './faults/faults.ts';
 import { findAlgorithm } from './limits/algorithms.ts';
 import {
   createMeters,
@@ -27,12 +27,17 @@ import {
 import { answerPage } from './docs/openapi-document.ts';
 import { createQuirks, type Quirk, type Reply } from './quirks/quirks.ts';
 import { letters } from './shared/seeded-random.ts';
-import { type Recent, remember } from './store/recent-entries.ts';
 import { type Accounts, createAccounts } from './store/accounts.ts';
 import type { Channel, KeyRow } from './shared/row-types.ts';
 import type { Organization, PlatformBehaviour } from './store/organization.ts';
 import { createMemory, type Storage } from './store/storage.ts';
-import { createWorld, type LoggedRequest, type World } from './ui/emulated-world.ts';
+import {
+  createWorld,
+  type LoggedRequest,
+  type Recent,
+  remember,
+  type World,
+} from './ui/emulated-world.ts';
 import { createDashboard, type Dashboard } from './ui/dashboard.ts';
 import { decode, findOperation, type Operation } from './api/operation.ts';
 import { operations } from './api/operation-table.ts';
@@ -134,13 +139,18 @@ export function createEmulator(options: EmulatorOptions): Emulator {
   const emulator: Emulator = {
     ...player([...accounts.organizations.keys()][0] ?? ''),
     handle: (request) => handle(request),
-    receive: createReceive(faults, { routeOf, handle, lose: log }),
+    receive: (request) =>
+      faults.receive(
+        routeOf(request),
+        (fault) => handle(request, fault),
+        (seen) => log(request, seen),
+      ),
     fail: faults.choose,
     limitOf: meters.limitOf,
     organizations: () => [...accounts.organizations.keys()],
     player,
     guest: () =>
-      [...accounts.users.rows()].find(({ organizationId }) => organizationId === null)?.session,
+      accounts.users.rows().find(({ organizationId }) => organizationId === null)?.session,
     reset() {
       begin();
       accounts.restore(storage.rewind());
@@ -209,9 +219,7 @@ function createPlayers(
       const known = [...accounts.organizations.keys()].join(', ');
       throw new Invalid(`no organization "${organizationId}": use one of ${known}`);
     }
-    const usable = [...organization.keys.rows()].filter(
-      ({ enabled, revoked }) => enabled && !revoked,
-    );
+    const usable = organization.keys.rows().filter((key) => key.enabled && !key.revoked);
     const best = usable.find((key) => permits(key, 'GET') && permits(key, 'POST'));
     return {
       organizationId,
@@ -246,30 +254,16 @@ function ask(
 ): Reply {
   const { accounts, meters, quirks, clock } = ground;
   const found = findOperation(operations, asked);
-  if ('allowed' in found) {
-    const { method, path } = asked;
-    const allow = found.allowed.join(', ');
-    const isPath = found.allowed.length > 0;
-    const outcome = isPath
-      ? refuse(405, 'Method not allowed', {
-          why: `${path} does not accept ${method}.`,
-          fix: `Use ${allow}.`,
-        })
-      : refuse(404, 'Not found', {
-          why: `The API has no path ${path}.`,
-          fix: 'Compare the path with the API reference.',
-        });
-    return { route: null, outcome, headers: isPath ? { allow } : {} };
-  }
+  if ('allowed' in found) return { route: null, ...refusePath(asked, found.allowed) };
   const { operation, id } = found;
   const { route, method } = operation;
   const admitted = admit(accounts, operation, asked.headers);
   if ('refusal' in admitted) return { route, outcome: admitted.refusal, headers: {} };
   const { organization, key } = admitted;
-  if (key) organization.keys.count(key);
+  if (key) organization.keys.change(key, { requestCount: key.requestCount + 1 });
 
   const at = { epoch: clock.now(), monotonic: clock.monotonic() };
-  const taken = meters.of(organization).take(route, at);
+  const taken = meters.take(organization.id, route, at);
   const headers = limitHeaders(taken, { sends: operation.sends, nowMs: at.epoch });
   const { reading } = taken;
   const known = { route, organization, headers, reading };
@@ -280,6 +274,19 @@ function ask(
   const outcome =
     quirks.answers(question, organization) ?? operation.answer(organization, question);
   return { ...known, outcome, question };
+}
+
+/** Refuses a path that does not exist, or that allows other methods. */
+function refusePath({ method, path }: Asked, allowed: readonly string[]) {
+  const allow = allowed.join(', ');
+  if (allowed.length === 0) {
+    const why = `The API has no path ${path}.`;
+    const fix = 'Compare the path with the API reference.';
+    return { outcome: refuse(404, 'Not found', { why, fix }), headers: {} };
+  }
+  const why = `${path} does not accept ${method}.`;
+  const outcome = refuse(405, 'Method not allowed', { why, fix: `Use ${allow}.` });
+  return { outcome, headers: { allow } };
 }
 
 function read({ method, path, headers, body = '' }: AnyRequest): Asked {

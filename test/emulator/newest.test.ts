@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { newestFirst, type Dated } from '../../src/emulator/store/newest-first.ts';
+import { newestFirst, type Dated } from '../../src/emulator/store/table.ts';
 import { stage } from '../support/emulator/emulator-stage.ts';
 
 test('the newest rows are what sorting all rows would give', () => {

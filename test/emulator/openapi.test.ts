@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { answers } from '../../src/emulator/api/answer-schemas.ts';
+import { answers } from '../../src/emulator/api/answers.ts';
 import { describeApi } from '../../src/emulator/docs/openapi-document.ts';
 import { twoOrganizations, stage } from '../support/emulator/emulator-stage.ts';
 

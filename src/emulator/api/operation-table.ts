@@ -23,9 +23,8 @@ import {
   refuseBriefly,
   timestamp,
 } from '../shared/api-answer.ts';
-import { findByEmail, type Organization } from '../store/organization.ts';
-import { viewContact, viewDomain, viewKey, viewTemplate } from './answer-views.ts';
-import { nameserversOf } from '../store/domains.ts';
+import { findByEmail, nameserversOf, type Organization } from '../store/organization.ts';
+import { viewContact, viewDomain, viewKey, viewTemplate } from './answers.ts';
 import type { Channel, ContactRow, TemplateRow } from '../shared/row-types.ts';
 import { emailKey, membershipIn } from '../store/contacts.ts';
 
@@ -41,10 +40,14 @@ export const enrolment = enrolBody.transform(
 
 /** Lists every operation of the API ("Endpoints"). The first matching row handles a request. */
 export const operations: readonly Operation[] = [
-  operation({
-    method: 'GET',
-    path: '/api/contacts/list',
+  operation('GET', '/api/contacts/list', {
     route: 'contacts.list',
+    summary: 'List contacts',
+    description:
+      'Newest first. `search` looks for a part of the email, whatever the case. The default of ' +
+      '`limit` is stated as 20 and as 100; here it is 100. `totalContacts`, `subscribedContacts` ' +
+      'and `unsubscribedContacts` ignore the query.',
+    success: [200, 'ContactList'],
     query: contactListQuery,
     // Contacts are listed newest first. The three counters ignore search and status.
     run: (organization, { query }) => {
@@ -64,20 +67,24 @@ export const operations: readonly Operation[] = [
       });
     },
   }),
-  operation({
-    method: 'GET',
-    path: '/api/contacts/retrieve/{contact_id}',
+  operation('GET', '/api/contacts/retrieve/{contact_id}', {
     route: 'contacts.retrieve',
+    summary: 'Retrieve a contact',
+    success: [200, 'Contact'],
+    refusals: { 404: 'Contact not found' },
     run: ({ contacts }, { id }) => {
       const contact = contacts.byId(id);
       if (contact === undefined) return contactNotFound(id);
       return done(viewContact(contact), { contactId: id, email: contact.key });
     },
   }),
-  operation({
-    method: 'DELETE',
-    path: '/api/contacts/{contact_id}',
+  operation('DELETE', '/api/contacts/{contact_id}', {
     route: 'contacts.delete',
+    summary: 'Remove a contact',
+    description:
+      'What becomes of its history is not shown; here it is gone, and a contact that is created again is new.',
+    success: [200, 'ContactDeletion'],
+    refusals: { 404: 'Contact not found' },
     // Removes the contact and everything stored about it.
     run: ({ contacts }, { id }) => {
       const contact = contacts.byId(id);
@@ -87,17 +94,28 @@ export const operations: readonly Operation[] = [
       return done(body, { contactId: id, email: contact.key });
     },
   }),
-  operation({
-    method: 'POST',
-    path: '/api/contacts/channel/{channel_id}',
+  operation('POST', '/api/contacts/channel/{channel_id}', {
     route: 'contacts.enrol',
+    summary: 'Add a contact to a channel',
+    description:
+      'Creates the contact of an unknown email. Which of `contact_id` and `email` must be present ' +
+      'is not shown; here one of them is needed, and `contact_id` wins. The default of ' +
+      '`subscription` is not shown; here it is opt_in. Whether the other subscription than the ' +
+      'present one changes it is not shown; here it does.',
+    success: [201, 'Enrolment'],
+    refusals: {
+      400: 'Invalid email format',
+      404: 'Channel subscription not found; Contact not found',
+      409: 'Contact is already subscribed to this channel',
+    },
     body: enrolment,
     run: enrolContact,
   }),
-  operation({
-    method: 'GET',
-    path: '/api/template/v1/list',
+  operation('GET', '/api/template/v1/list', {
     route: 'templates.list',
+    summary: 'List templates',
+    description: 'Newest first, archived ones too. The default of `limit` is 20.',
+    success: [200, 'TemplateList'],
     query: templateListQuery,
     run: (organization, { query: { page = 1, limit = 20 } }) => {
       const listed = organization.templates.listed();
@@ -105,20 +123,26 @@ export const operations: readonly Operation[] = [
       return done({ templates, total: listed.size, page, limit, event: 'template.list' });
     },
   }),
-  operation({
-    method: 'POST',
-    path: '/api/template/v1/create',
+  operation('POST', '/api/template/v1/create', {
     route: 'templates.create',
+    summary: 'Create a template',
+    description:
+      'The structure of `content` is not shown; anything is kept as it is. Names need not be unique.',
+    success: [200, 'Template'],
     body: templateCreateBody,
     run: (organization, { body }) => {
       const template = organization.templates.add(body, organization.now());
       return done(viewTemplate(organization, template), { templateId: template.id });
     },
   }),
-  operation({
-    method: 'PUT',
-    path: '/api/template/v1/{id}',
+  operation('PUT', '/api/template/v1/{id}', {
     route: 'templates.update',
+    summary: 'Update a template',
+    description:
+      'Only the fields given change. Which status may follow which is not shown; here any may ' +
+      'follow any. Whether `currentVersion` moves is not shown; here it does not.',
+    success: [200, 'Template'],
+    refusals: { 404: 'Template not found' },
     body: templateUpdateBody,
     // Only the given fields change, any status may follow any other, and the version number
     // does not increase.
@@ -129,10 +153,14 @@ export const operations: readonly Operation[] = [
       return done(viewTemplate(organization, template), { templateId: id });
     },
   }),
-  operation({
-    method: 'POST',
-    path: '/api/template/v1/{id}/test',
+  operation('POST', '/api/template/v1/{id}/test', {
     route: 'templates.test',
+    summary: 'Send a test email',
+    description:
+      'How variables are written is not shown; here {{name}} is replaced by the value given, else ' +
+      'by the default of the variable. Nothing is delivered: `/_emulator/outbox` shows the email.',
+    success: [200, 'TestSend'],
+    refusals: { 404: 'Template not found' },
     sends: true,
     body: testSendBody,
     // Puts the email into the outbox. The template supplies whatever the request omits.
@@ -152,19 +180,24 @@ export const operations: readonly Operation[] = [
       return done({ success: true }, { templateId: id });
     },
   }),
-  operation({
-    method: 'POST',
-    path: '/api/domain/v1/create',
+  operation('POST', '/api/domain/v1/create', {
     route: 'domains.create',
+    summary: 'Create a domain',
+    description:
+      'The default of `tls` is not stated; here it is opportunistic. The name is kept in lower ' +
+      'case, and is unique within the organization. Before the first verification ' +
+      '`lastVerifiedAt` is the time of creation. The hosts in the DNS records are made up.',
+    success: [201, 'DomainCreation'],
+    refusals: { 400: 'Invalid domain format', 409: 'Domain already exists' },
     body: domainCreateBody,
     run: ({ domains, now }, { body }) => {
       const existing = domains.byName(body.domain);
       if (existing) {
-        const conflict = refuse(409, 'Domain already exists', {
+        return refuse(409, 'Domain already exists', {
           why: `The organization has the domain ${existing.domain} already, with the id "${existing.id}".`,
           fix: 'Use the domain that is there, or choose another name.',
+          about: { domainId: existing.id },
         });
-        return { ...conflict, about: { domainId: existing.id } };
       }
       const domain = domains.add(body, now());
       return {
@@ -174,43 +207,52 @@ export const operations: readonly Operation[] = [
       };
     },
   }),
-  operation({
-    method: 'POST',
-    path: '/api/domain/v1/verify/{domain_id}',
+  operation('POST', '/api/domain/v1/verify/{domain_id}', {
     route: 'domains.verify',
+    summary: 'Verify the DNS records of a domain',
+    description:
+      'How and when a verification ends is not shown; here it goes on until ' +
+      '`/_emulator/settle-domain` ends it. A `domain_id` of other characters than letters, digits ' +
+      'and . _ ~ - is a 400.',
+    success: [200, 'DomainVerification'],
+    refusals: { 400: 'Invalid domain format', 404: 'Domain not found' },
     brief: true,
     // Whatever the domain's status was, it becomes verifying. The specification does not show
     // how the check ends; in the emulator, the console ends it.
     run: ({ domains, now }, { id }) => {
       if (!identifier.test(id)) return refuseBriefly(400, 'Invalid domain format');
       const domain = domains.byId(id);
-      if (domain === undefined) {
-        return { ...refuseBriefly(404, 'Domain not found'), about: { domainId: id } };
-      }
-      domains.change(domain, { status: 'verifying', lastVerifiedAt: now() }, now());
+      if (!domain) return refuseBriefly(404, 'Domain not found', { domainId: id });
+      const at = now();
+      domains.change(domain, { status: 'verifying', lastVerifiedAt: at, updatedAt: at });
       return done({ id, status: domain.status }, { domainId: id });
     },
   }),
-  operation({
-    method: 'GET',
-    path: '/api/domain/v1/nameservers/{domain_id}',
+  operation('GET', '/api/domain/v1/nameservers/{domain_id}', {
     route: 'domains.nameservers',
+    summary: 'Read the nameservers of a domain',
+    description:
+      'Needs a session cookie, whose name ends in .session_token. A request with an API key alone ' +
+      'is a 403, one with neither a 401. The nameservers are made up.',
+    success: [200, 'DomainNameservers'],
+    refusals: { 404: 'DNS records not found' },
     session: true,
     brief: true,
     run: ({ domains }, { id }) => {
       const domain = domains.byId(id);
-      if (domain === undefined) {
-        return { ...refuseBriefly(404, 'DNS records not found'), about: { domainId: id } };
-      }
+      if (!domain) return refuseBriefly(404, 'DNS records not found', { domainId: id });
       const names = { domainId: id, domain: domain.domain, ...nameserversOf(domain.domain) };
       const body = { object: 'domain_nameservers', ...names, event: 'domain.nameservers' };
       return done(body, { domainId: id });
     },
   }),
-  operation({
-    method: 'GET',
-    path: '/api/domain/v1/list',
+  operation('GET', '/api/domain/v1/list', {
     route: 'domains.list',
+    summary: 'List domains',
+    description:
+      'The parameters and the answer of this operation are not shown by the specification. They ' +
+      'are made here as those of the other lists: newest first, 20 by default.',
+    success: [200, 'DomainList'],
     query: domainListQuery,
     // The specification does not show this endpoint; the emulator treats it like the other
     // lists.
@@ -221,38 +263,42 @@ export const operations: readonly Operation[] = [
       return done({ object: 'domain', ...paged, event: 'domain.list' });
     },
   }),
-  operation({
-    method: 'POST',
-    path: '/api/api-key/v1/enable/{api_key_id}',
+  operation('POST', '/api/api-key/v1/enable/{api_key_id}', {
     route: 'keys.enable',
+    summary: 'Enable an API key',
+    description:
+      'The errors of this operation are not shown. Here an unknown and a revoked key are a 404, ' +
+      'and a disabled key cannot enable itself. Enabling an enabled key changes nothing.',
+    success: [200, 'ApiKey'],
+    refusals: { 404: 'API key not found' },
     // An enabled key stays enabled. A revoked key counts as unknown.
     run: ({ keys, now }, { id }) => {
       const key = keys.byId(id);
       if (key === undefined || key.revoked) {
-        const refusal = refuse(404, 'API key not found', {
+        return refuse(404, 'API key not found', {
           why: `The organization has no API key with the id "${id}".`,
           fix: "Look up the id of the key in the organization's dashboard.",
+          about: { keyId: id },
         });
-        return { ...refusal, about: { keyId: id } };
       }
-      if (!key.enabled) keys.change(key, { enabled: true }, now());
+      if (!key.enabled) keys.change(key, { enabled: true, updatedAt: now() });
       return done(viewKey(key), { keyId: id });
     },
   }),
 ];
 
-function done(body: object, about?: About): ApiOutcome {
+function done(body: ApiOutcome['body'], about?: About): ApiOutcome {
   return { status: 200, body, ...(about && { about }) };
 }
 
 const identifier = /^[\w.~-]{1,255}$/;
 
 function templateNotFound(id: string): ApiOutcome {
-  const refusal = refuse(404, 'Template not found', {
+  return refuse(404, 'Template not found', {
     why: `The organization has no template with the id "${id}".`,
     fix: 'List the templates to find its id.',
+    about: { templateId: id },
   });
-  return { ...refusal, about: { templateId: id } };
 }
 
 /** Replaces each {{name}} by its value or default. One with neither stays, so that it shows. */
@@ -294,12 +340,12 @@ function findContacts(
   return { total: matches.length, rows: orders(matches).slice((page - 1) * limit, page * limit) };
 }
 
-function contactNotFound(id: string): ApiOutcome {
-  const refusal = refuse(404, 'Contact not found', {
+function contactNotFound(id: string, about: About = { contactId: id }): ApiOutcome {
+  return refuse(404, 'Contact not found', {
     why: `The organization has no contact with the id "${id}".`,
     fix: 'List the contacts to find its id; it may have been deleted.',
+    about,
   });
-  return { ...refusal, about: { contactId: id } };
 }
 
 /**
@@ -318,18 +364,18 @@ function enrolContact(
 ): ApiOutcome {
   const { contacts, channels } = organization;
   const asked = { contactId: who.id, email: who.email, channelId, subscription };
-  const channel = channels.get(channelId);
+  const channel = channels.byId(channelId);
   if (channel === undefined) {
-    const refusal = refuse(404, 'Channel subscription not found', {
+    return refuse(404, 'Channel subscription not found', {
       why: `The organization has no channel with the id "${channelId}".`,
       fix: 'Use the id of a channel of the organization this API key belongs to.',
+      about: asked,
     });
-    return { ...refusal, about: asked };
   }
 
   const known = who.id === undefined ? findByEmail(organization, who.email) : contacts.byId(who.id);
   if (known !== undefined) return enrol(organization, known, { channel, subscription });
-  if (who.id !== undefined) return { ...contactNotFound(who.id), about: asked };
+  if (who.id !== undefined) return contactNotFound(who.id, asked);
 
   const contact = contacts.add({ email: who.email }, organization.now());
   const outcome = enrol(organization, contact, { channel, subscription, event: 'contact.created' });
@@ -345,11 +391,11 @@ function enrol(
   const { id: contactId, key: email } = contact;
   const about = { contactId, email, channelId: channel.id, subscription };
   if (membershipIn(contact, channel.id)?.subscription === subscription) {
-    const refusal = refuse(409, 'Contact is already subscribed to this channel', {
+    return refuse(409, 'Contact is already subscribed to this channel', {
       why: `${contact.email} is ${subscription} in channel "${channel.id}" already.`,
       fix: 'Nothing has to be done; send the other subscription to change it.',
+      about,
     });
-    return { ...refusal, about };
   }
   const { id: subscriptionId } = contacts.setMembership(contact, channel, subscription);
   return {

@@ -7,21 +7,30 @@ import type { Method } from '../../domain/exchange.ts';
 import { type ApiOutcome, refuse } from '../shared/api-answer.ts';
 import type { Route } from '../limits/route-limits.ts';
 import type { Organization } from '../store/organization.ts';
+import type { AnswerName } from './answers.ts';
 
 /** An operation of the platform's API: one row of the table in operation-table.ts. */
-export interface Operation {
+export interface Operation<Query = unknown, Body = unknown> {
   method: Method;
   /** The path, with at most one parameter, written as {name}. */
   path: string;
   route: Route;
+  summary: string;
+  /** Describes mostly what the specification does not show and how the emulator behaves there. */
+  description?: string;
+  /** The status and the schema of a success. */
+  success: [status: 200 | 201, answer: AnswerName];
+  /** The error responses by status, in addition to those that the fields below imply. */
+  refusals?: Record<number, string>;
   /** Whether it sends email: then its headers state when the window ends ("Limits 4"). */
-  sends: boolean;
+  sends?: true;
   /** Whether the operation needs a user's session and accepts no API key ("Authentication 6"). */
-  session: boolean;
+  session?: true;
   /** Whether error responses contain only a message ("Errors 1"). */
-  brief: boolean;
-  /** The schemas of the query and the body; undefined if the operation does not read that part. */
-  schemas: { query: z.ZodType | undefined; body: z.ZodType | undefined };
+  brief?: true;
+  /** The schemas of the query and the body. Without one, what the client sends is ignored. */
+  query?: z.ZodType<Query>;
+  body?: z.ZodType<Body>;
   /** Checks a request against the schemas and executes it. */
   answer(organization: Organization, asked: Asked): ApiOutcome;
 }
@@ -41,37 +50,28 @@ export interface Call<Query, Body> {
   body: Body;
 }
 
-interface Row<Query, Body> {
-  method: Method;
-  path: string;
-  route: Route;
-  sends?: true;
-  session?: true;
-  brief?: true;
-  /** Without a schema, what the client sends as query or body is ignored. */
-  query?: z.ZodType<Query>;
-  body?: z.ZodType<Body>;
+interface Row<Query, Body> extends Omit<Operation<Query, Body>, 'method' | 'path' | 'answer'> {
   run(organization: Organization, call: Call<Query, Body>): ApiOutcome;
 }
 
-export function operation<Query, Body>(row: Row<Query, Body>): Operation {
-  const { sends = false, session = false, brief = false } = row;
+/** Creates an operation of which `run` handles the checked requests. */
+export function operation<Query, Body>(
+  method: Method,
+  path: string,
+  { run, ...row }: Row<Query, Body>,
+): Operation {
   const readQuery = query(row.query ?? z.custom<never>());
   const readBody = json(row.body ?? z.custom<never>());
   return {
-    method: row.method,
-    path: row.path,
-    route: row.route,
-    sends,
-    session,
-    brief,
-    schemas: { query: row.query, body: row.body },
+    ...row,
+    method,
+    path,
     answer(organization, asked) {
       const query = readQuery(asked.query);
       if (!query.ok) return query.refusal;
       const body = readBody(row.body ? asked.body : 'null');
       if (!body.ok) return body.refusal;
-      return row.run(organization, { id: asked.id, query: query.value, body: body.value });
+      return run(organization, { id: asked.id, query: query.value, body: body.value });
     },
   };
 }

@@ -6,8 +6,7 @@
 import { z } from 'zod';
 import type { Operation } from '../api/operation.ts';
 import { operations } from '../api/operation-table.ts';
-import { type AnswerName, answers } from '../api/answer-schemas.ts';
-import type { Route } from '../limits/route-limits.ts';
+import { type AnswerName, answers } from '../api/answers.ts';
 import type { Answer } from '../../domain/exchange.ts';
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
@@ -15,7 +14,7 @@ type JsonSchema = z.core.JSONSchema.JSONSchema;
 interface Response {
   description: string;
   headers?: Record<string, unknown>;
-  content: { 'application/json': { schema: unknown } };
+  content: { 'application/json': { schema: JsonSchema } };
 }
 
 type DescribedOperation = ReturnType<typeof describe>;
@@ -49,7 +48,7 @@ export function describeApi() {
     info: { title: 'Email platform, emulated', version: '1', description: about },
     servers: [{ url: '/' }],
     security: [{ apiKey: [] }],
-    tags: [...new Set(Object.values(described).map(({ tag }) => tag))].map((name) => ({ name })),
+    tags: Object.values(tags).map((name) => ({ name })),
     paths,
     components: {
       schemas: named,
@@ -66,34 +65,45 @@ export function describeApi() {
   };
 }
 
-function describe({ route, path, schemas, session, sends, brief }: Operation) {
-  const { tag, summary, description, success, refusals } = described[route];
+/** The tag of each operation, by the first part of its route. */
+const tags: Readonly<Record<string, string>> = {
+  contacts: 'Contacts',
+  templates: 'Templates',
+  domains: 'Domains',
+  keys: 'API keys',
+};
+
+function describe(operation: Operation) {
+  const { route, path, summary, description = '', query, body, session, brief } = operation;
   const headers = {
     'X-RateLimit-Limit': header('How many requests the window allows.'),
     'X-RateLimit-Remaining': header('How many are left.'),
-    ...(sends
+    ...(operation.sends
       ? { 'X-RateLimit-Reset': header('When the window ends, in seconds since the epoch.') }
       : { 'X-RateLimit-Window': header('The length of the window in seconds.') }),
   };
   const inPath = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name = '']) => {
-    return { name, in: 'path', required: true, schema: { type: 'string' } };
+    return { name, in: 'path', required: true, schema: { type: 'string' } as const };
   });
-  const { properties = {}, required = [] } = schemas.query ? toSchema(schemas.query) : {};
+  const { properties = {}, required = [] } = query ? toSchema(query) : {};
   const inQuery = Object.entries(properties).map(([name, schema]) => {
     return { name, in: 'query', required: required.includes(name), schema };
   });
-  const refusal = answerOf(brief ? 'BriefRefusal' : 'Refusal');
-  const always = {
+  const refusals: Record<string, string> = {
+    ...((query ?? body) && { 400: 'Invalid request' }),
     401: session ? 'No valid session' : 'Missing, invalid, revoked or disabled API key',
     403: session ? 'User is not a member of an organization' : 'Unauthorized access',
+    ...operation.refusals,
   };
+  const [success, answer] = operation.success;
   const responses: Record<string, Response> = {
-    [success.status]: { description: summary, headers, ...answerOf(success.answer) },
+    [success]: { description: summary, headers, ...answerOf(answer) },
   };
-  for (const [status, message] of Object.entries({ ...always, ...refusals })) {
-    const isKnown = status !== '401';
-    const body = status === '401' && !session ? answerOf('Refusal') : refusal;
-    responses[status] = { description: message, ...(isKnown && !session && { headers }), ...body };
+  for (const [status, message] of Object.entries(refusals)) {
+    const isKnown = status !== '401' && !session;
+    const isBrief = brief && (status !== '401' || session);
+    const refusal = answerOf(isBrief ? 'BriefRefusal' : 'Refusal');
+    responses[status] = { description: message, ...(isKnown && { headers }), ...refusal };
   }
   responses['429'] = {
     description: 'Rate limit exceeded',
@@ -102,13 +112,11 @@ function describe({ route, path, schemas, session, sends, brief }: Operation) {
   };
   return {
     operationId: route,
-    tags: [tag],
+    tags: [tags[route.split('.')[0] ?? ''] ?? route],
     summary,
     description,
     parameters: [...inPath, ...inQuery],
-    ...(schemas.body && {
-      requestBody: { required: true, content: json(toSchema(schemas.body)) },
-    }),
+    ...(body && { requestBody: { required: true, content: json(toSchema(body)) } }),
     responses,
     ...(session && { security: [{ session: [] }] }),
   };
@@ -140,139 +148,6 @@ function simplify({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }):
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
 }
 
-interface Description {
-  tag: 'Contacts' | 'Templates' | 'Domains' | 'API keys';
-  summary: string;
-  /** Describes mostly what the specification does not show and how the emulator behaves there. */
-  description: string;
-  success: { status: 200 | 201; answer: AnswerName };
-  /** The error responses by status, in addition to those common to all operations. */
-  refusals: Record<number, string>;
-}
-
-const described: Record<Route, Description> = {
-  'contacts.list': {
-    tag: 'Contacts',
-    summary: 'List contacts',
-    description:
-      'Newest first. `search` looks for a part of the email, whatever the case. The default of ' +
-      '`limit` is stated as 20 and as 100; here it is 100. `totalContacts`, `subscribedContacts` ' +
-      'and `unsubscribedContacts` ignore the query.',
-    success: { status: 200, answer: 'ContactList' },
-    refusals: { 400: 'Invalid request' },
-  },
-  'contacts.retrieve': {
-    tag: 'Contacts',
-    summary: 'Retrieve a contact',
-    description: '',
-    success: { status: 200, answer: 'Contact' },
-    refusals: { 404: 'Contact not found' },
-  },
-  'contacts.delete': {
-    tag: 'Contacts',
-    summary: 'Remove a contact',
-    description:
-      'What becomes of its history is not shown; here it is gone, and a contact that is created again is new.',
-    success: { status: 200, answer: 'ContactDeletion' },
-    refusals: { 404: 'Contact not found' },
-  },
-  'contacts.enrol': {
-    tag: 'Contacts',
-    summary: 'Add a contact to a channel',
-    description:
-      'Creates the contact of an unknown email. Which of `contact_id` and `email` must be present ' +
-      'is not shown; here one of them is needed, and `contact_id` wins. The default of ' +
-      '`subscription` is not shown; here it is opt_in. Whether the other subscription than the ' +
-      'present one changes it is not shown; here it does.',
-    success: { status: 201, answer: 'Enrolment' },
-    refusals: {
-      400: 'Invalid email format',
-      404: 'Channel subscription not found; Contact not found',
-      409: 'Contact is already subscribed to this channel',
-    },
-  },
-  'templates.list': {
-    tag: 'Templates',
-    summary: 'List templates',
-    description: 'Newest first, archived ones too. The default of `limit` is 20.',
-    success: { status: 200, answer: 'TemplateList' },
-    refusals: { 400: 'Invalid request' },
-  },
-  'templates.create': {
-    tag: 'Templates',
-    summary: 'Create a template',
-    description:
-      'The structure of `content` is not shown; anything is kept as it is. Names need not be unique.',
-    success: { status: 200, answer: 'Template' },
-    refusals: { 400: 'Invalid request' },
-  },
-  'templates.update': {
-    tag: 'Templates',
-    summary: 'Update a template',
-    description:
-      'Only the fields given change. Which status may follow which is not shown; here any may ' +
-      'follow any. Whether `currentVersion` moves is not shown; here it does not.',
-    success: { status: 200, answer: 'Template' },
-    refusals: { 400: 'Invalid request', 404: 'Template not found' },
-  },
-  'templates.test': {
-    tag: 'Templates',
-    summary: 'Send a test email',
-    description:
-      'How variables are written is not shown; here {{name}} is replaced by the value given, else ' +
-      'by the default of the variable. Nothing is delivered: `/_emulator/outbox` shows the email.',
-    success: { status: 200, answer: 'TestSend' },
-    refusals: { 400: 'Invalid request', 404: 'Template not found' },
-  },
-  'domains.create': {
-    tag: 'Domains',
-    summary: 'Create a domain',
-    description:
-      'The default of `tls` is not stated; here it is opportunistic. The name is kept in lower ' +
-      'case, and is unique within the organization. Before the first verification ' +
-      '`lastVerifiedAt` is the time of creation. The hosts in the DNS records are made up.',
-    success: { status: 201, answer: 'DomainCreation' },
-    refusals: { 400: 'Invalid domain format', 409: 'Domain already exists' },
-  },
-  'domains.verify': {
-    tag: 'Domains',
-    summary: 'Verify the DNS records of a domain',
-    description:
-      'How and when a verification ends is not shown; here it goes on until ' +
-      '`/_emulator/settle-domain` ends it. A `domain_id` of other characters than letters, digits ' +
-      'and . _ ~ - is a 400.',
-    success: { status: 200, answer: 'DomainVerification' },
-    refusals: { 400: 'Invalid domain format', 404: 'Domain not found' },
-  },
-  'domains.nameservers': {
-    tag: 'Domains',
-    summary: 'Read the nameservers of a domain',
-    description:
-      'Needs a session cookie, whose name ends in .session_token. A request with an API key alone ' +
-      'is a 403, one with neither a 401. The nameservers are made up.',
-    success: { status: 200, answer: 'DomainNameservers' },
-    refusals: { 404: 'DNS records not found' },
-  },
-  'domains.list': {
-    tag: 'Domains',
-    summary: 'List domains',
-    description:
-      'The parameters and the answer of this operation are not shown by the specification. They ' +
-      'are made here as those of the other lists: newest first, 20 by default.',
-    success: { status: 200, answer: 'DomainList' },
-    refusals: { 400: 'Invalid request' },
-  },
-  'keys.enable': {
-    tag: 'API keys',
-    summary: 'Enable an API key',
-    description:
-      'The errors of this operation are not shown. Here an unknown and a revoked key are a 404, ' +
-      'and a disabled key cannot enable itself. Enabling an enabled key changes nothing.',
-    success: { status: 200, answer: 'ApiKey' },
-    refusals: { 404: 'API key not found' },
-  },
-};
-
 function section(method: string, path: string, operation: DescribedOperation): string {
   const { operationId, summary, description, parameters, requestBody, responses } = operation;
   const asked = parameters.map(({ name, in: place, required, schema }) =>
@@ -291,10 +166,8 @@ ${body ? `<h3>Body</h3>${fields(body)}` : ''}
 <h3>Answers</h3><table>${answers.join('')}</table></details>`;
 }
 
-function fields(schema: unknown): string {
-  const properties = Object.entries(objectIn(schema, 'properties'));
-  const required = Object.values(objectIn(schema, 'required'));
-  const rows = properties.map(([name, property]) =>
+function fields({ properties = {}, required = [] }: JsonSchema): string {
+  const rows = Object.entries(properties).map(([name, property]) =>
     fieldRow(name, required.includes(name), [typeOf(property)]),
   );
   return `<table>${rows.join('')}</table>`;
@@ -306,32 +179,22 @@ function fieldRow(name: string, isRequired: boolean, cells: readonly string[]): 
 }
 
 /** Renders a schema on one line: its type, linked if it has a name, and its bounds. */
-function typeOf(schema: unknown): string {
-  const shape = objectOf(schema);
-  const { $ref: reference } = shape;
-  if (typeof reference === 'string') {
+function typeOf(schema: z.core.JSONSchema._JSONSchema | undefined): string {
+  const shape = typeof schema === 'object' ? schema : {};
+  const { $ref: reference, type = 'anything', anyOf, items, enum: choices = [] } = shape;
+  if (reference !== undefined) {
     const name = text(reference.split('/').at(-1) ?? '');
     return `<a href="#${name}">${name}</a>`;
   }
-  const choices = Object.values(objectIn(schema, 'enum')).map(String);
   const bounds = Object.entries(shape)
     .filter(([name]) => /^(min|max|pattern|default|const|format)/.test(name))
     .map(([name, value]) => `${name} ${JSON.stringify(value)}`);
-  const { type, anyOf } = shape;
-  const parts = [typeof type === 'string' ? type : 'anything'];
-  if (Array.isArray(anyOf)) parts[0] = anyOf.map(typeOf).join(' or ');
-  if (type === 'array') parts[0] = `array of ${typeOf(shape['items'])}`;
+  let first = anyOf ? anyOf.map(typeOf).join(' or ') : String(type);
+  if (type === 'array') first = `array of ${typeOf(Array.isArray(items) ? items[0] : items)}`;
+  const parts = [first];
   if (choices.length > 0) parts.push(text(choices.join(' | ')));
   if (bounds.length > 0) parts.push(`<small>${text(bounds.join(', '))}</small>`);
   return parts.join(' ');
-}
-
-function objectIn(schema: unknown, name: string): Record<string, unknown> {
-  return objectOf(objectOf(schema)[name]);
-}
-
-function objectOf(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 
 /** Escapes text for use between tags and in attributes. */

@@ -1,7 +1,4 @@
-/**
- * The faults that the emulator can play: what reaches the client, the table of the kinds, and the
- * connection on which chosen faults occur.
- */
+/** The faults that the emulator can play: what reaches the client, and the table of the kinds. */
 import type { Random } from '../../domain/clock.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { isRoute, rateLimited, type Route, routes } from '../limits/route-limits.ts';
@@ -88,7 +85,7 @@ export const faultKinds: readonly FaultKind[] = [
   },
 ];
 
-/** The chunk that covers the whole plan. */
+/** Delivers a response at once. */
 export function whole(answer: Answer): Delivery {
   return { is: 'whole', answer, delayMs: 0 };
 }
@@ -127,22 +124,32 @@ export function createFaults(texts: readonly string[], random: Random) {
   return {
     /** Replaces the faults. Throws Invalid if one cannot be parsed. */
     choose: (others: readonly string[]) => void (faults = others.map(parse)),
-    /** Returns the fault for the next request to a route; the one named first wins. */
-    next(route: Route): { kind: FaultKind; random: Random } | undefined {
-      if (faults.length === 0) return undefined;
+    /**
+     * Handles a request to a route over a connection on which faults occur; of several faults, the
+     * one named first does. `lose` logs a request that never reached the platform.
+     */
+    receive(
+      route: Route | undefined,
+      handle: (fault?: string) => Answer,
+      lose: (seen: { route: Route; status: number; fault: string }) => void,
+    ): Delivery {
+      if (faults.length === 0 || route === undefined) return whole(handle());
       seed ??= Math.floor(random() * 2 ** 32);
       own ??= seeded(seed);
       const chance = own;
       const here = faults.filter((fault) => fault.route === undefined || fault.route === route);
       const hit = here.find(({ rate }) => chance() < rate);
-      return hit && { kind: hit.kind, random: chance };
+      if (!hit) return whole(handle());
+      const { name, acts, delivers } = hit.kind;
+      const delivery = delivers(acts ? handle(name) : undefined, { route, random: chance });
+      const status = delivery.is === 'whole' ? delivery.answer.status : 0;
+      if (!acts) lose({ route, status, fault: name });
+      return delivery;
     },
     /** Restarts the random sequence, so that the same requests meet the same faults again. */
     restart: () => void (own = undefined),
   };
 }
-
-export type Faults = ReturnType<typeof createFaults>;
 
 function parse(text: string): Fault {
   const [, name = '', rate = '1', route = '*'] =
@@ -161,31 +168,4 @@ function parse(text: string): Fault {
   throw new Invalid(
     `fault "${text}" names no route: use one of ${routes.join(', ')}, or * for all`,
   );
-}
-
-interface Platform<Request> {
-  /** Returns the route of a request; undefined for one without an operation, which never fails. */
-  routeOf(request: Request): Route | undefined;
-  /** Handles a request. `fault` is the name of the fault that affects the response. */
-  handle(request: Request, fault?: string): Answer;
-  /** Logs a request that never reached the platform. */
-  lose(request: Request, seen: { route: Route; status: number; fault: string }): void;
-}
-
-/** Returns a function that handles requests over a connection on which faults occur. */
-export function createReceive<Request>(
-  faults: Faults,
-  { routeOf, handle, lose }: Platform<Request>,
-): (request: Request) => Delivery {
-  return (request) => {
-    const route = routeOf(request);
-    const fault = route && faults.next(route);
-    if (!fault) return whole(handle(request));
-    const { name, acts, delivers } = fault.kind;
-    const answer = acts ? handle(request, name) : undefined;
-    const delivery = delivers(answer, { route, random: fault.random });
-    const status = delivery.is === 'whole' ? delivery.answer.status : 0;
-    if (!acts) lose(request, { route, status, fault: name });
-    return delivery;
-  };
 }

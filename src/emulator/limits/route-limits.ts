@@ -3,66 +3,51 @@ import { type ApiOutcome, refuse } from '../shared/api-answer.ts';
 import type { Algorithm, Instant, Limit, Meter, MeterReading } from './algorithms.ts';
 
 /**
- * The default limit of each route. The specification states none. Enrolments are faster than on
- * real platforms (30 per minute), so that a thousand people can be tried within two minutes.
- * Deletes and contact reads have the values seen there, and the other routes allow 60 per minute.
+ * The default limit of each route in requests per minute. The specification states none. Enrolments
+ * are faster than on real platforms (30 per minute), so that a thousand people can be tried within
+ * two minutes. Deletes and contact reads have the values seen there.
  */
-const defaults = {
-  'contacts.list': perMinute(60),
-  'contacts.retrieve': perMinute(60),
-  'contacts.delete': perMinute(30),
-  'contacts.enrol': perMinute(1000),
-  'templates.list': perMinute(60),
-  'templates.create': perMinute(60),
-  'templates.update': perMinute(60),
-  'templates.test': perMinute(60),
-  'domains.create': perMinute(60),
-  'domains.verify': perMinute(60),
-  'domains.nameservers': perMinute(60),
-  'domains.list': perMinute(60),
-  'keys.enable': perMinute(60),
-} satisfies Record<string, Limit>;
+const perMinute = {
+  'contacts.list': 60,
+  'contacts.retrieve': 60,
+  'contacts.delete': 30,
+  'contacts.enrol': 1000,
+  'templates.list': 60,
+  'templates.create': 60,
+  'templates.update': 60,
+  'templates.test': 60,
+  'domains.create': 60,
+  'domains.verify': 60,
+  'domains.nameservers': 60,
+  'domains.list': 60,
+  'keys.enable': 60,
+};
 
 /** The name of an operation, as used for limits and the request log. */
-export type Route = keyof typeof defaults;
+export type Route = keyof typeof perMinute;
 
-export const routes = Object.keys(defaults).filter(isRoute);
+export const routes = Object.keys(perMinute).filter(isRoute);
 
 export function isRoute(name: string): name is Route {
-  return Object.hasOwn(defaults, name);
+  return Object.hasOwn(perMinute, name);
 }
 
-/** Creates limits: `contacts.enrol=30/60`, 30 requests in 60 s; `*`: the rest. Throws Invalid. */
-function createLimits(texts: readonly string[], algorithm: Algorithm) {
+/** Creates a meter for each organization and route. Throws Invalid if a limit cannot be parsed. */
+export function createMeters(texts: readonly string[], algorithm: Algorithm) {
   const stated = new Map(texts.map(parseLimit));
-  const meters = new Map<Route, Meter>();
-  const limitOf = (route: Route): Limit => stated.get(route) ?? stated.get('*') ?? defaults[route];
-
+  const meters = new Map<string, Meter>();
+  /** Returns the limit of a route, which is the same for every organization. */
+  const limitOf = (route: Route): Limit =>
+    stated.get(route) ?? stated.get('*') ?? { requests: perMinute[route], windowSeconds: 60 };
   return {
     limitOf,
-    /** Counts one request. */
-    take(route: Route, at: Instant): { limit: Limit; reading: MeterReading } {
+    /** Counts one request of an organization. */
+    take(organizationId: string, route: Route, at: Instant) {
+      const name = `${route} ${organizationId}`;
       const limit = limitOf(route);
-      const meter = meters.get(route) ?? algorithm(limit);
-      meters.set(route, meter);
+      const meter = meters.get(name) ?? algorithm(limit);
+      meters.set(name, meter);
       return { limit, reading: meter(at) };
-    },
-  };
-}
-
-/** Creates the limits. Throws Invalid if one cannot be parsed. */
-export function createMeters(texts: readonly string[], algorithm: Algorithm) {
-  const create = () => createLimits(texts, algorithm);
-  // A limit that cannot be parsed must be refused now, not at the first request.
-  const first = create();
-  const meters = new Map([['', first]]);
-  return {
-    /** Returns the limit of a route, which is the same for every organization. */
-    limitOf: first.limitOf,
-    of({ id }: { id: string }) {
-      const known = meters.get(id) ?? create();
-      meters.set(id, known);
-      return known;
     },
     clear: () => meters.clear(),
   };
@@ -77,7 +62,7 @@ export type Meters = ReturnType<typeof createMeters>;
  */
 export function limitHeaders(
   { limit, reading }: { limit: Limit; reading: MeterReading },
-  { sends, nowMs }: { sends: boolean; nowMs: number },
+  { sends, nowMs }: { sends: boolean | undefined; nowMs: number },
 ): Record<string, string> {
   const headers: Record<string, string> = {
     'x-ratelimit-limit': String(limit.requests),
@@ -120,8 +105,4 @@ export function parseLimit(text: string): [route: string, limit: Limit] {
     );
   }
   return [route, limit];
-}
-
-function perMinute(requests: number): Limit {
-  return { requests, windowSeconds: 60 };
 }

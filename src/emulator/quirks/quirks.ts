@@ -5,7 +5,7 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import { findByEmail, type Organization, type PlatformBehaviour } from '../store/organization.ts';
-import { viewTemplate } from '../api/answer-views.ts';
+import { viewTemplate } from '../api/answers.ts';
 import { rateLimited, type Route } from '../limits/route-limits.ts';
 import { type ApiOutcome, refuse } from '../shared/api-answer.ts';
 import type { ContactRow } from '../shared/row-types.ts';
@@ -55,12 +55,9 @@ export interface Reply {
   reading?: MeterReading | undefined;
 }
 
-function withBody(reply: Reply, body: object): Reply {
-  return { ...reply, outcome: { ...reply.outcome, body } };
-}
-
-function withStatus(reply: Reply, status: number): Reply {
-  return { ...reply, outcome: { ...reply.outcome, status } };
+/** Returns the reply with other parts of its outcome. */
+function alter(reply: Reply, parts: Partial<ApiOutcome>): Reply {
+  return { ...reply, outcome: { ...reply.outcome, ...parts } };
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
@@ -90,12 +87,12 @@ export const quirks: readonly Entry[] = [
           who.id === undefined ? findByEmail(organization, who.email) : contacts.byId(who.id);
         const is = contact && membershipIn(contact, question.id)?.subscription;
         if (!contact || is === undefined || is === subscription) return undefined;
-        const refusal = refuse(409, 'Contact is already subscribed to this channel', {
-          why: `${contact.email} is ${is} in channel "${channels.get(question.id)?.name}".`,
-          fix: 'A subscription that exists is not changed by an enrolment.',
-        });
         const { id: contactId, key: email } = contact;
-        return { ...refusal, about: { contactId, email, channelId: question.id, subscription } };
+        return refuse(409, 'Contact is already subscribed to this channel', {
+          why: `${contact.email} is ${is} in channel "${channels.byId(question.id)?.name}".`,
+          fix: 'A subscription that exists is not changed by an enrolment.',
+          about: { contactId, email, channelId: question.id, subscription },
+        });
       },
     }),
   },
@@ -107,15 +104,14 @@ export const quirks: readonly Entry[] = [
       answers(question, organization) {
         const asked = enrolmentIn(question);
         const email = asked?.who.email;
-        if (!asked || email === undefined || !organization.channels.has(question.id))
+        if (!asked || email === undefined || !organization.channels.byId(question.id))
           return undefined;
         if (findByEmail(organization, email)) return undefined;
-        const refusal = refuse(404, 'Contact not found', {
+        return refuse(404, 'Contact not found', {
           why: 'The organization has no contact with this email.',
           fix: 'Create the contact first.',
+          about: { email, channelId: question.id, subscription: asked.subscription },
         });
-        const { subscription } = asked;
-        return { ...refusal, about: { email, channelId: question.id, subscription } };
       },
     }),
   },
@@ -126,7 +122,7 @@ export const quirks: readonly Entry[] = [
     make: (status) => ({
       turns(reply) {
         const enrolled = reply.route === 'contacts.enrol' && reply.outcome.status === 201;
-        return enrolled ? withStatus(reply, Number(status)) : reply;
+        return enrolled ? alter(reply, { status: Number(status) }) : reply;
       },
     }),
   },
@@ -136,22 +132,19 @@ export const quirks: readonly Entry[] = [
     line: 'contacts name every channel; the default where they have no row',
     // A channel without a row of its own shows its default, or `fallback` if it has none.
     make: (fallback) => {
-      const shown = (own: unknown, { channels }: Organization): object[] => {
+      const shown = (own: unknown, { channels }: Organization): unknown[] => {
         const rows = Array.isArray(own) ? own.filter(isRecord) : [];
-        return [...channels.values()].map(({ id, name, subscription = fallback }) => {
+        return channels.rows().map(({ id, name, subscription = fallback }) => {
           const row = rows.find((one) => one['id'] === id);
           return row ?? { id, name, subscription };
         });
       };
       return {
-        turns(reply) {
-          const { organization } = reply;
-          if (!organization) return reply;
-          return eachContact(reply, (contact) => ({
-            ...contact,
-            channels: shown(contact['channels'], organization),
-          }));
-        },
+        turns: eachContact((contact, { organization }) =>
+          organization
+            ? { ...contact, channels: shown(contact['channels'], organization) }
+            : contact,
+        ),
       };
     },
   },
@@ -159,40 +152,32 @@ export const quirks: readonly Entry[] = [
     name: 'list-groups-empty',
     line: 'the list of contacts shows no groups',
     make: () => ({
-      turns: (reply) =>
-        reply.route === 'contacts.list'
-          ? eachContact(reply, (contact) => ({ ...contact, groups: [] }))
-          : reply,
+      turns: eachContact((contact, { route }) =>
+        route === 'contacts.list' ? { ...contact, groups: [] } : contact,
+      ),
     }),
   },
   {
     name: 'null-names',
     line: 'names that are not known are null',
-    make: () => {
-      const orNull = (name: unknown) => (name === '' ? null : name);
-      return {
-        turns: (reply) =>
-          eachContact(reply, (contact) => ({
-            ...contact,
-            firstName: orNull(contact['firstName']),
-            lastName: orNull(contact['lastName']),
-          })),
-      };
-    },
+    make: () => ({
+      turns: eachContact((contact) => ({
+        ...contact,
+        firstName: contact['firstName'] || null,
+        lastName: contact['lastName'] || null,
+      })),
+    }),
   },
   {
     name: 'enrol-raw',
     line: 'an enrolment answers a contact without channels',
     // Only the contact's own row, without data from other tables.
     make: () => ({
-      turns(reply) {
-        const { body } = reply.outcome;
-        if (reply.route !== 'contacts.enrol' || !isRecord(body) || !isRecord(body['contact'])) {
-          return reply;
-        }
-        const row = Object.entries(body['contact']).filter(([field]) => !elsewhere.has(field));
-        return withBody(reply, { ...body, contact: Object.fromEntries(row) });
-      },
+      turns: eachContact((contact, { route }) => {
+        if (route !== 'contacts.enrol') return contact;
+        const row = Object.entries(contact).filter(([field]) => !elsewhere.has(field));
+        return Object.fromEntries(row);
+      }),
     }),
   },
   {
@@ -206,7 +191,7 @@ export const quirks: readonly Entry[] = [
     make: () => ({
       turns: (reply) =>
         reply.route === 'contacts.delete' && reply.outcome.status === 404
-          ? withBody(withStatus(reply, 200), { message: 'Contact not found' })
+          ? alter(reply, { status: 200, body: { message: 'Contact not found' } })
           : reply,
     }),
   },
@@ -253,11 +238,9 @@ export const quirks: readonly Entry[] = [
     make: () => ({
       turns(reply) {
         const { body } = reply.outcome;
-        if (reply.route !== 'templates.list' || !isRecord(body)) return reply;
         const { templates } = body;
-        return Array.isArray(templates)
-          ? withBody(reply, { ...body, total: templates.length })
-          : reply;
+        if (reply.route !== 'templates.list' || !Array.isArray(templates)) return reply;
+        return alter(reply, { body: { ...body, total: templates.length } });
       },
     }),
   },
@@ -297,7 +280,7 @@ export const quirks: readonly Entry[] = [
           defaultValue: null,
         }));
         organization.templates.change(row, { variables }, row.updatedAt);
-        return withBody(reply, viewTemplate(organization, row));
+        return alter(reply, { body: viewTemplate(organization, row) });
       },
     }),
   },
@@ -312,10 +295,9 @@ export const quirks: readonly Entry[] = [
       return {
         turns(reply) {
           const { body } = reply.outcome;
-          if (!isRecord(body)) return reply;
           const { domains } = body;
           const inner = Array.isArray(domains) ? { domains: domains.map(renamed) } : {};
-          return withBody(reply, Object.assign({}, renamed(body), inner));
+          return alter(reply, { body: Object.assign({}, renamed(body), inner) });
         },
       };
     },
@@ -340,7 +322,7 @@ export const quirks: readonly Entry[] = [
     line: 'what does not fit the schemas: 422',
     // Malformed JSON still gets 400.
     make: (status) => ({
-      turns: (reply) => (reply.outcome.misfit ? withStatus(reply, Number(status)) : reply),
+      turns: (reply) => (reply.outcome.misfit ? alter(reply, { status: Number(status) }) : reply),
     }),
   },
   {
@@ -348,7 +330,7 @@ export const quirks: readonly Entry[] = [
     line: 'event is evt_…, not a name',
     make: () => {
       let count = 0;
-      const renamed = (body: Record<string, unknown>): Record<string, unknown> => {
+      const renamed = (body: ApiOutcome['body']): ApiOutcome['body'] => {
         if (typeof body['event'] !== 'string') return body;
         count += 1;
         return { ...body, event: `evt_${count.toString(36).padStart(8, '0')}` };
@@ -357,10 +339,9 @@ export const quirks: readonly Entry[] = [
         restart: () => void (count = 0),
         turns(reply) {
           const { body } = reply.outcome;
-          if (!isRecord(body)) return reply;
           const { contact } = body;
           const inner = isRecord(contact) ? { contact: renamed(contact) } : {};
-          return withBody(reply, { ...renamed(body), ...inner });
+          return alter(reply, { body: { ...renamed(body), ...inner } });
         },
       };
     },
@@ -371,8 +352,7 @@ export const quirks: readonly Entry[] = [
     make: () => ({
       turns(reply) {
         const { status, body } = reply.outcome;
-        if (status < 400 || !isRecord(body)) return reply;
-        return withBody(reply, { message: body['message'] });
+        return status < 400 ? reply : alter(reply, { body: { message: body['message'] } });
       },
     }),
   },
@@ -438,8 +418,9 @@ export const quirks: readonly Entry[] = [
     make: () => ({
       turns(reply) {
         const { status, body } = reply.outcome;
-        if (status !== 429 || !isRecord(body)) return reply;
-        return withBody(reply, { ...body, retryAfter: Number(reply.headers['retry-after']) });
+        if (status !== 429) return reply;
+        const retryAfter = Number(reply.headers['retry-after']);
+        return alter(reply, { body: { ...body, retryAfter } });
       },
     }),
   },
@@ -500,19 +481,22 @@ export function spellings(): { name: string; line: string }[] {
 type Contact = Record<string, unknown>;
 
 /** Applies `change` to every contact in a reply, wherever it occurs. */
-function eachContact(reply: Reply, change: (contact: Contact) => Contact): Reply {
-  const { route, outcome } = reply;
-  const { body, status } = outcome;
-  if (status >= 300 || !isRecord(body)) return reply;
-  if (route === 'contacts.retrieve') return withBody(reply, change(body));
-  const { contacts, contact } = body;
-  if (route === 'contacts.list' && Array.isArray(contacts)) {
-    return withBody(reply, { ...body, contacts: contacts.filter(isRecord).map(change) });
-  }
-  if (route === 'contacts.enrol' && isRecord(contact)) {
-    return withBody(reply, { ...body, contact: change(contact) });
-  }
-  return reply;
+function eachContact(change: (contact: Contact, reply: Reply) => Contact) {
+  return (reply: Reply): Reply => {
+    const { route, outcome } = reply;
+    const { body, status } = outcome;
+    if (status >= 300) return reply;
+    const { contacts, contact } = body;
+    const changed = (one: Contact): Contact => change(one, reply);
+    if (route === 'contacts.retrieve') return alter(reply, { body: changed(body) });
+    if (route === 'contacts.list' && Array.isArray(contacts)) {
+      return alter(reply, { body: { ...body, contacts: contacts.filter(isRecord).map(changed) } });
+    }
+    if (route === 'contacts.enrol' && isRecord(contact)) {
+      return alter(reply, { body: { ...body, contact: changed(contact) } });
+    }
+    return reply;
+  };
 }
 
 const readEnrolment = json(enrolment);

@@ -19,10 +19,13 @@ import {
 import type { Accounts, NewUser } from '../store/accounts.ts';
 import type { Channel } from '../shared/row-types.ts';
 import type { NewContact } from '../store/contacts.ts';
-import type { NewDomain } from '../store/domains.ts';
-import type { NewKey } from '../store/api-keys.ts';
-import { findChannel, type Organization } from '../store/organization.ts';
-import type { NewTemplate } from '../store/templates.ts';
+import {
+  findChannel,
+  type NewDomain,
+  type NewKey,
+  type NewTemplate,
+  type Organization,
+} from '../store/organization.ts';
 
 const id = z
   .string()
@@ -185,17 +188,15 @@ export function createSeed(accounts: Accounts, organization: Organization) {
   const { channels, contacts, templates, domains, keys, now } = organization;
   return {
     channel(channel: Channel): void {
-      const { id } = channel;
-      refuseTaken('channel', id, channels.has(id));
-      organization.addChannel({ ...channel });
+      refuseTaken('channel', channel.id, channels.byId);
+      channels.insert({ ...channel });
     },
     /** Adds a contact and returns its id. The email is stored as given, in any case. */
     contact({
       channels: wanted = {},
       ...contact
     }: NewContact & { channels?: Record<string, Subscription> | undefined }): string {
-      const { id } = contact;
-      refuseTaken('contact', id, id !== undefined && contacts.byId(id) !== undefined);
+      refuseTaken('contact', contact.id, contacts.byId);
       const memberships = Object.entries(wanted).map(([channelId, subscription]) => ({
         channel: findChannel(organization, channelId),
         subscription,
@@ -207,21 +208,18 @@ export function createSeed(accounts: Accounts, organization: Organization) {
       return row.id;
     },
     template(template: NewTemplate): string {
-      const { id } = template;
-      refuseTaken('template', id, id !== undefined && templates.byId(id) !== undefined);
+      refuseTaken('template', template.id, templates.byId);
       return templates.add(template, now()).id;
     },
     domain(domain: NewDomain): string {
-      const { id, domain: name } = domain;
-      refuseTaken('domain', id, id !== undefined && domains.byId(id) !== undefined);
-      refuseTaken('domain', name, domains.byName(name) !== undefined);
+      refuseTaken('domain', domain.id, domains.byId);
+      refuseTaken('domain', domain.domain, domains.byName);
       return domains.add(domain, now()).id;
     },
     /** Adds a key and returns its secret, for the x-api-key header. */
     key(key: NewKey): string {
-      const { id, secret } = key;
-      refuseTaken('API key', id, id !== undefined && keys.byId(id) !== undefined);
-      refuseTaken('API key', secret, secret !== undefined && accounts.byKey(secret) !== undefined);
+      refuseTaken('API key', key.id, keys.byId);
+      refuseTaken('API key', key.secret, accounts.byKey);
       return keys.add(key, now()).secret;
     },
     /** Adds a member and returns the member's session, for the cookie. */
@@ -235,14 +233,18 @@ export type Seed = ReturnType<typeof createSeed>;
 
 /** Adds a user, with or without an organization, and returns the user's session. */
 function seedUser({ users }: Accounts, user: NewUser): string {
-  const { id, session } = user;
-  refuseTaken('user', id, id !== undefined && users.byId(id) !== undefined);
-  refuseTaken('session', session, session !== undefined && users.bySession(session) !== undefined);
+  refuseTaken('user', user.id, users.byId);
+  refuseTaken('session', user.session, users.bySession);
   return users.add(user).session;
 }
 
-function refuseTaken(what: string, name: string | undefined, taken: boolean): void {
-  if (taken) throw new Invalid(`${what} "${name}" exists already: give every ${what} its own`);
+function refuseTaken(
+  what: string,
+  name: string | undefined,
+  find: (name: string) => object | undefined,
+): void {
+  if (name === undefined || find(name) === undefined) return;
+  throw new Invalid(`${what} "${name}" exists already: give every ${what} its own`);
 }
 
 /** The contents of the initial world, used if no earlier process has stored one. */
@@ -261,56 +263,37 @@ export function arrange(accounts: Accounts, beginning: Beginning): void {
   const { apiKey, drawnKey, channels, seedFile } = beginning;
   const wrong: string[] = [];
   /** Creates one record. If that fails, notes the reason and the position in the seed file. */
-  const trying = (where: () => string, make: () => void) => {
+  const tryTo = (at: { index?: number; path: Path } | undefined, make: () => void): void => {
     try {
       make();
     } catch (error) {
       if (!(error instanceof Invalid)) throw error;
-      wrong.push(`${where()}${error.message}`);
+      const where = at && seedFile ? `${seedFile.where(at.index, at.path)}  ` : '';
+      wrong.push(`${where}${error.message}`);
     }
   };
 
   for (const [index, wanted] of (seedFile?.organizations ?? [{}]).entries()) {
-    const where = (path: PropertyKey[]) => `${seedFile?.where(index, path)}  `;
-    trying(
-      () => where([]),
-      () => {
-        const organization = accounts.addOrganization(wanted);
-        const seed = createSeed(accounts, organization);
-        if (index === 0) {
-          for (const channel of channels)
-            trying(
-              () => '',
-              () => seed.channel(channel),
-            );
-          if (apiKey !== undefined)
-            trying(
-              () => '',
-              () => seed.key({ secret: apiKey }),
-            );
-        }
-        const all = <T>(kind: string, given: readonly T[] | undefined, make: (one: T) => void) => {
-          for (const [at, one] of (given ?? []).entries()) {
-            trying(
-              () => where([kind, at]),
-              () => make(one),
-            );
-          }
-        };
-        all('channels', wanted.channels, seed.channel);
-        all('keys', wanted.keys, ({ key: secret, ...rest }) => seed.key({ ...rest, secret }));
-        all('users', wanted.users, seed.user);
-        all('people', wanted.people, seed.contact);
-        all('templates', wanted.templates, seed.template);
-        all('domains', wanted.domains, seed.domain);
-        const isKeyless = organization.keys.rows().next().done === true;
-        if (isKeyless) seed.key(index === 0 ? { secret: drawnKey } : {});
-      },
-    );
+    const addAll = <T>(kind: string, given: readonly T[] = [], add: (one: T) => void): void =>
+      given.forEach((one, at) => tryTo({ index, path: [kind, at] }, () => add(one)));
+    tryTo({ index, path: [] }, () => {
+      const organization = accounts.addOrganization(wanted);
+      const seed = createSeed(accounts, organization);
+      if (index === 0) {
+        for (const channel of channels) tryTo(undefined, () => seed.channel(channel));
+        if (apiKey !== undefined) tryTo(undefined, () => seed.key({ secret: apiKey }));
+      }
+      addAll('channels', wanted.channels, seed.channel);
+      addAll('keys', wanted.keys, ({ key: secret, ...rest }) => seed.key({ ...rest, secret }));
+      addAll('users', wanted.users, seed.user);
+      addAll('people', wanted.people, seed.contact);
+      addAll('templates', wanted.templates, seed.template);
+      addAll('domains', wanted.domains, seed.domain);
+      if (organization.keys.rows().length === 0) seed.key(index === 0 ? { secret: drawnKey } : {});
+    });
   }
-  for (const [index, guest] of (seedFile?.guests ?? [GUEST]).entries()) {
-    const where = () => `${seedFile?.where(undefined, ['guests', index])}  `;
-    trying(where, () => seedUser(accounts, guest));
+  for (const [at, guest] of (seedFile?.guests ?? [GUEST]).entries()) {
+    tryTo({ path: ['guests', at] }, () => seedUser(accounts, guest));
   }
   if (wrong.length > 0) throw new Invalid(wrong.map((reason) => ({ code: 'invalid', reason })));
 }

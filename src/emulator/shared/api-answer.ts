@@ -2,7 +2,7 @@ import type { Answer } from '../../domain/exchange.ts';
 
 export interface ApiOutcome {
   status: number;
-  body: object;
+  body: Readonly<Record<string, unknown>>;
   /** The records that the request concerned, for the request log. */
   about?: About;
   /** Set if the request did not match the schemas of its operation. */
@@ -22,14 +22,18 @@ export interface About {
 }
 
 /** Returns an error response in the platform's format ("Errors 1"). */
-export function refuse(status: number, message: string, detail: { why: string; fix: string }) {
+export function refuse(
+  status: number,
+  message: string,
+  { about, ...detail }: { why: string; fix: string; about?: About },
+): ApiOutcome {
   const link = `https://docs.example.com/errors#${status}`;
-  return { status, body: { message, ...detail, link } } satisfies ApiOutcome;
+  return { status, body: { message, ...detail, link }, ...(about && { about }) };
 }
 
 /** Returns an error response with only a message, as some operations do ("Errors 1"). */
-export function refuseBriefly(status: number, message: string) {
-  return { status, body: { message } } satisfies ApiOutcome;
+export function refuseBriefly(status: number, message: string, about?: About): ApiOutcome {
+  return { status, body: { message }, ...(about && { about }) };
 }
 
 export function toAnswer({ status, body }: ApiOutcome, headers: Record<string, string>): Answer {

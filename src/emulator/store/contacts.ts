@@ -5,7 +5,7 @@
 import type { Subscription } from '../../platform/request-schemas.ts';
 import type { Ids } from '../shared/seeded-random.ts';
 import type { Channel, ContactRow, ContactStatus, Membership } from '../shared/row-types.ts';
-import { createTable, isOlder, type Newest, newestFirst } from './newest-first.ts';
+import { createTable, type Index, isOlder, type Newest, newestFirst } from './table.ts';
 import type { Shelf } from './storage.ts';
 import { Invalid } from '../../domain/errors.ts';
 
@@ -13,74 +13,85 @@ import { Invalid } from '../../domain/errors.ts';
 export function createContacts(
   ids: Ids,
   shelf: Shelf<ContactRow>,
-  touchedAt: () => number | undefined = () => undefined,
+  touchedAt: () => number | undefined,
 ) {
-  const table = createTable(shelf);
+  const all = newestFirst<ContactRow>();
   const listings: Record<ContactStatus, Newest<ContactRow>> = {
     subscribed: newestFirst(),
     unsubscribed: newestFirst(),
     blocked: newestFirst(),
   };
+  const byStatus: Index<ContactRow> = {
+    add: (row) => listings[row.status].add(row),
+    remove: (row) => listings[row.status].remove(row),
+    clear: () => Object.values(listings).forEach((listing) => listing.clear()),
+  };
   const byEmail = createEmails();
-
-  function put(row: ContactRow): void {
-    table.put(row);
-    byEmail.add(row);
-    listings[row.status].add(row);
-  }
+  const table = createTable(shelf, [all, byStatus, byEmail]);
+  const setMemberships = (row: ContactRow, memberships: Membership[]): void =>
+    table.change(row, { memberships, updatedAt: touchedAt() ?? row.updatedAt });
 
   return {
+    ...table,
     add(contact: NewContact, now: number): ContactRow {
-      const row = toRow(contact, { id: contact.id ?? ids('con'), serial: table.nextSerial(), now });
-      put(row);
-      shelf.keep(row);
-      return row;
+      const createdAt = contact.createdAt ?? now;
+      const { suppressionReason = null } = contact;
+      return table.insert({
+        id: contact.id ?? ids('con'),
+        serial: all.nextSerial(),
+        email: contact.email,
+        key: emailKey(contact.email),
+        firstName: contact.firstName ?? '',
+        lastName: contact.lastName ?? '',
+        status: contact.status ?? 'subscribed',
+        properties: contact.properties ?? {},
+        groups: contact.groups ?? [],
+        memberships: [],
+        suppressionReason,
+        suppressedAt: contact.suppressedAt ?? (suppressionReason === null ? null : createdAt),
+        createdAt,
+        updatedAt: contact.updatedAt ?? createdAt,
+      });
     },
-    put,
-    remove(row: ContactRow): void {
-      byEmail.remove(row);
-      listings[row.status].remove(row);
-      table.remove(row);
-    },
-    byId: table.byId,
     /** Finds a contact by email, ignoring case unless `exact`; of several, the one added first. */
     byEmail: (email: string, exact: boolean = false) =>
       byEmail.of(email).find((row) => !exact || row.email === email),
     /** Throws Invalid, and changes nothing, if another contact has the new email, in any case. */
     change(row: ContactRow, fields: ContactChange, now: number): void {
       const { status = row.status, email = row.email } = fields;
-      if (email !== row.email) byEmail.move(row, email);
-      if (status !== row.status) {
-        listings[row.status].remove(row);
-        listings[status].add(row);
+      const other = byEmail.of(email).find((one) => one !== row);
+      if (email !== row.email && other) {
+        const { id, email: taken } = other;
+        throw new Invalid(`contact "${id}" has the email "${taken}" already: choose another`);
       }
-      table.change(row, fields, now);
+      const moved = [
+        ...(email === row.email ? [] : [byEmail]),
+        ...(status === row.status ? [] : [byStatus]),
+      ];
+      for (const index of moved) index.remove(row);
+      table.change(row, { ...fields, key: emailKey(email), updatedAt: now });
+      for (const index of moved) index.add(row);
     },
     /** Adds a membership, or changes the subscription of an existing one. */
     setMembership(row: ContactRow, channel: Channel, subscription: Subscription): Membership {
       const before = membershipIn(row, channel.id);
       const membership = { id: before?.id ?? ids('sub'), channel, subscription };
-      row.memberships = before
-        ? row.memberships.map((one) => (one === before ? membership : one))
-        : [...row.memberships, membership];
-      row.updatedAt = touchedAt() ?? row.updatedAt;
-      shelf.keep(row);
+      setMemberships(
+        row,
+        before
+          ? row.memberships.map((one) => (one === before ? membership : one))
+          : [...row.memberships, membership],
+      );
       return membership;
     },
-    removeMembership(row: ContactRow, membership: Membership): void {
-      row.memberships = row.memberships.filter((one) => one !== membership);
-      row.updatedAt = touchedAt() ?? row.updatedAt;
-      shelf.keep(row);
-    },
-    listed: (status?: ContactStatus) => (status === undefined ? table.listed() : listings[status]),
+    removeMembership: (row: ContactRow, membership: Membership): void =>
+      setMemberships(
+        row,
+        row.memberships.filter((one) => one !== membership),
+      ),
+    listed: (status?: ContactStatus) => (status === undefined ? all : listings[status]),
     /** Returns contacts whose key may hold the text, newest first; undefined for perhaps all. */
     holding: byEmail.holding,
-    rows: table.rows,
-    clear(): void {
-      table.clear();
-      byEmail.clear();
-      for (const listing of Object.values(listings)) listing.clear();
-    },
   };
 }
 
@@ -119,97 +130,41 @@ export function membershipIn(contact: ContactRow, channelId: string): Membership
   return contact.memberships.find(({ channel }) => channel.id === channelId);
 }
 
-function toRow(
-  contact: NewContact,
-  { id, serial, now }: { id: string; serial: number; now: number },
-): ContactRow {
-  const createdAt = contact.createdAt ?? now;
-  const suppressionReason = contact.suppressionReason ?? null;
-  return {
-    id,
-    serial,
-    email: contact.email,
-    key: emailKey(contact.email),
-    firstName: contact.firstName ?? '',
-    lastName: contact.lastName ?? '',
-    status: contact.status ?? 'subscribed',
-    properties: contact.properties ?? {},
-    groups: contact.groups ?? [],
-    memberships: [],
-    suppressionReason,
-    suppressedAt: contact.suppressedAt ?? (suppressionReason === null ? null : createdAt),
-    createdAt,
-    updatedAt: contact.updatedAt ?? createdAt,
-  };
-}
+/** How many characters before each @ name the rows of the index by parts. */
+const width = 4;
 
 /** Indexes contacts by email; several with the same one keep the order of their addition. */
 function createEmails() {
   const rows = new Map<string, ContactRow[]>();
-  const parts = createAddressIndex();
+  const parts = new Map<string, Set<ContactRow>>();
   const of = (email: string) => rows.get(emailKey(email)) ?? [];
-
-  function add(row: ContactRow): void {
-    rows.set(row.key, [...of(row.key), row]);
-    parts.add(row);
-  }
-
-  function remove(row: ContactRow): void {
-    const duplicates = of(row.key).filter((twin) => twin !== row);
-    if (duplicates.length > 0) rows.set(row.key, duplicates);
-    else rows.delete(row.key);
-    parts.remove(row);
-  }
-
   return {
     of,
-    add,
-    remove,
-    /** Assigns this email to the contact. Throws Invalid if another contact has it, in any case. */
-    move(row: ContactRow, email: string): void {
-      const other = of(email).find((one) => one !== row);
-      if (other) {
-        const { id, email: taken } = other;
-        throw new Invalid(`contact "${id}" has the email "${taken}" already: choose another`);
+    add(row: ContactRow): void {
+      rows.set(row.key, [...of(row.key), row]);
+      for (const name of namesIn(row.key)) {
+        const known = parts.get(name);
+        if (known) known.add(row);
+        else parts.set(name, new Set([row]));
       }
-      remove(row);
-      Object.assign(row, { email, key: emailKey(email) });
-      add(row);
+    },
+    remove(row: ContactRow): void {
+      const duplicates = of(row.key).filter((twin) => twin !== row);
+      if (duplicates.length > 0) rows.set(row.key, duplicates);
+      else rows.delete(row.key);
+      for (const name of namesIn(row.key)) parts.get(name)?.delete(row);
     },
     holding(text: string): ContactRow[] | undefined {
-      const found = parts.holding(text);
-      return found && [...found].toSorted((a, b) => Number(isOlder(a, b)) - Number(isOlder(b, a)));
+      // In some searches % and _ stand for others.
+      const name = namesIn(text).find((one) => !/[%_]/.test(one));
+      if (name === undefined) return undefined;
+      const found = [...(parts.get(name) ?? [])];
+      return found.toSorted((a, b) => Number(isOlder(a, b)) - Number(isOlder(b, a)));
     },
     clear(): void {
       rows.clear();
       parts.clear();
     },
-  };
-}
-
-const width = 4;
-const nobody: ReadonlySet<ContactRow> = new Set();
-
-function createAddressIndex() {
-  const rows = new Map<string, Set<ContactRow>>();
-  return {
-    add(row: ContactRow): void {
-      for (const name of namesIn(row.key)) {
-        const known = rows.get(name);
-        if (known) known.add(row);
-        else rows.set(name, new Set([row]));
-      }
-    },
-    remove(row: ContactRow): void {
-      for (const name of namesIn(row.key)) rows.get(name)?.delete(row);
-    },
-    /** Returns contacts whose key may hold the text, unordered; undefined if it says too little. */
-    holding(text: string): ReadonlySet<ContactRow> | undefined {
-      // In some searches % and _ stand for others.
-      const name = namesIn(text).find((one) => !/[%_]/.test(one));
-      return name === undefined ? undefined : (rows.get(name) ?? nobody);
-    },
-    clear: () => rows.clear(),
   };
 }
 

@@ -1,108 +1,102 @@
 /**
- * Everything that one organization has on the platform, how the platform treats its records unless
- * a quirk says otherwise, and the outbox of what it sent.
+ * Everything that one organization has on the platform, and how the platform treats its records
+ * unless a quirk says otherwise.
  */
+import { createHash } from 'node:crypto';
 import { Invalid } from '../../domain/errors.ts';
+import type { DomainCreateBody, TemplateUpdateBody } from '../../platform/request-schemas.ts';
 import type { Ids } from '../shared/seeded-random.ts';
-import { remember } from './recent-entries.ts';
-import type { Channel, ContactRow, SendRow, TestSend } from '../shared/row-types.ts';
-import { type Contacts, createContacts } from './contacts.ts';
-import { createDomains, type Domains } from './domains.ts';
-import { createKeys, type Keys } from './api-keys.ts';
+import type {
+  Channel,
+  ContactRow,
+  DnsRecord,
+  DomainRow,
+  KeyRow,
+  Rows,
+  SendRow,
+  TemplateFields,
+  TemplateRow,
+  TestSend,
+} from '../shared/row-types.ts';
+import { createContacts } from './contacts.ts';
 import type { Shelf, Storage, StoredRow } from './storage.ts';
-import { createTemplates, type Templates } from './templates.ts';
+import { createLookup, createTable, newestFirst } from './table.ts';
 
-export interface Organization {
-  readonly id: string;
-  readonly name: string;
-  readonly channels: ReadonlyMap<string, Channel>;
-  addChannel(channel: Channel): void;
-  readonly contacts: Contacts;
-  readonly templates: Templates;
-  readonly domains: Domains;
-  readonly keys: Keys;
-  readonly outbox: ReturnType<typeof createOutbox>;
-  readonly behaviour: PlatformBehaviour;
-  /** Returns the platform's time in milliseconds since the epoch. */
-  now(): number;
-  /** Returns all rows of the organization, oldest first. */
-  rows(): Generator<StoredRow>;
-  put(stored: StoredRow): void;
-  clear(): void;
-}
+export type Organization = ReturnType<typeof createOrganization>;
 
 /** The parts from which every organization is created. */
 export interface Ground {
   ids: Ids;
   storage: Storage;
+  /** Returns the platform's time in milliseconds since the epoch. */
   now(): number;
   /** Overrides for behaviour that the specification leaves open. */
   behaviour: Partial<PlatformBehaviour>;
 }
 
-export function createOrganization(
-  { id, name }: { id: string; name: string },
-  { ids, storage, now, behaviour }: Ground,
-): Organization {
-  const channels = new Map<string, Channel>();
-  const own: PlatformBehaviour = { ...specified, ...behaviour };
-  const shelf = storage.shelf('channel', id);
-  const owner = { id: ownerOf(id), name: 'Owner', email: `owner@${id}.example` };
-  const parts = {
-    contacts: createContacts(ids, storage.shelf('contact', id), () =>
-      own.touches ? now() : undefined,
-    ),
-    templates: createTemplates(ids, storage.shelf('template', id)),
-    domains: createDomains(ids, storage.shelf('domain', id)),
-    keys: createKeys(ids, storage.shelf('key', id), owner),
-    outbox: createOutbox(storage.shelf('send', id)),
+export function createOrganization({ id, name }: Named, ground: Ground) {
+  const { ids, storage, now } = ground;
+  const behaviour: PlatformBehaviour = { ...specified, ...ground.behaviour };
+  const touchedAt = () => (behaviour.touches ? now() : undefined);
+  const tables = {
+    channel: createTable(storage.shelf('channel', id)),
+    key: createKeys(ids, storage.shelf('key', id), ownerOf(id)),
+    contact: createContacts(ids, storage.shelf('contact', id), touchedAt),
+    template: createTemplates(ids, storage.shelf('template', id)),
+    domain: createDomains(ids, storage.shelf('domain', id)),
+    send: createOutbox(storage.shelf('send', id)),
   };
+  const { channel, key, contact, template, domain, send } = tables;
+  const putting: { [Kind in keyof typeof tables]: { put(row: Rows[Kind]): void } } = tables;
 
   return {
     id,
     name,
-    channels,
-    addChannel(channel) {
-      channels.set(channel.id, channel);
-      shelf.keep(channel);
-    },
-    ...parts,
-    behaviour: own,
+    channels: channel,
+    keys: key,
+    contacts: contact,
+    templates: template,
+    domains: domain,
+    outbox: send,
+    behaviour,
     now,
-    *rows() {
+    /** Returns all rows of the organization, oldest first. */
+    *rows(): Generator<StoredRow> {
       const organization = id;
-      for (const row of channels.values()) yield { kind: 'channel', organization, row };
-      for (const row of parts.keys.rows()) yield { kind: 'key', organization, row };
-      for (const row of parts.contacts.rows()) yield { kind: 'contact', organization, row };
-      for (const row of parts.templates.rows()) yield { kind: 'template', organization, row };
-      for (const row of parts.domains.rows()) yield { kind: 'domain', organization, row };
-      for (const row of parts.outbox.rows()) yield { kind: 'send', organization, row };
+      for (const row of channel.rows()) yield { kind: 'channel', organization, row };
+      for (const row of key.rows()) yield { kind: 'key', organization, row };
+      for (const row of contact.rows()) yield { kind: 'contact', organization, row };
+      for (const row of template.rows()) yield { kind: 'template', organization, row };
+      for (const row of domain.rows()) yield { kind: 'domain', organization, row };
+      for (const row of send.rows()) yield { kind: 'send', organization, row };
     },
-    put(stored) {
-      if (stored.kind === 'channel') channels.set(stored.row.id, stored.row);
-      else if (stored.kind === 'contact') parts.contacts.put(stored.row);
-      else if (stored.kind === 'template') parts.templates.put(stored.row);
-      else if (stored.kind === 'domain') parts.domains.put(stored.row);
-      else if (stored.kind === 'key') parts.keys.put(stored.row);
-      else if (stored.kind === 'send') parts.outbox.put(stored.row);
+    /** Adds a row of the storage. */
+    put<Kind extends keyof typeof tables>({ kind, row }: StoredRow<Kind>): void {
+      putting[kind].put(row);
     },
-    clear() {
-      channels.clear();
-      for (const part of Object.values(parts)) part.clear();
+    clear(): void {
+      for (const table of Object.values(tables)) table.clear();
     },
   };
 }
 
-/** Returns the id of the user who represents the organization's own staff. */
-export function ownerOf(organizationId: string): string {
-  return `user_of_${organizationId}`;
+interface Named {
+  id: string;
+  name: string;
+}
+
+/** Returns the user who represents the organization's own staff. */
+export function ownerOf(organizationId: string): KeyRow['createdBy'] {
+  const email = `owner@${organizationId}.example`;
+  return { id: `user_of_${organizationId}`, name: 'Owner', email };
 }
 
 /** Returns the channel with this id. Throws Invalid if it does not exist. */
 export function findChannel({ channels }: Organization, id: string): Channel {
-  const channel = channels.get(id);
+  const channel = channels.byId(id);
   if (channel !== undefined) return channel;
-  throw new Invalid(`no channel "${id}": use one of ${[...channels.keys()].join(', ')}`);
+  const known = channels.rows().map((one) => one.id);
+  throw new Invalid(`no channel "${id}": use one of ${known.join(', ')}`);
 }
 
 /** Returns the contact to which an enrolment by lower-case `email` refers, if there is one. */
@@ -132,31 +126,193 @@ const specified: PlatformBehaviour = {
   touches: false,
 };
 
+/** A key to add; what is omitted is generated. It is enabled, with all permissions. */
+export interface NewKey {
+  id?: string | undefined;
+  secret?: string | undefined;
+  name?: string | undefined;
+  enabled?: boolean | undefined;
+  revoked?: boolean | undefined;
+  permissions?: string | undefined;
+}
+
+const PREFIX = 'key_live';
+
+function createKeys(ids: Ids, shelf: Shelf<KeyRow>, createdBy: KeyRow['createdBy']) {
+  const bySecret = createLookup<KeyRow>(({ secret }) => secret);
+  const table = createTable(shelf, [bySecret]);
+  return {
+    ...table,
+    add({ id = ids('key'), secret = ids(PREFIX), ...key }: NewKey, now: number): KeyRow {
+      return table.insert({
+        id,
+        secret,
+        name: key.name ?? 'API key',
+        enabled: key.enabled ?? true,
+        revoked: key.revoked ?? false,
+        requestCount: 0,
+        permissions: key.permissions ?? 'read,write',
+        createdBy,
+        createdAt: now,
+        updatedAt: now,
+      });
+    },
+    /** Finds a key by its secret, even if it is disabled or revoked. */
+    bySecret: bySecret.find,
+    /** Generates a new secret for the key. The old secret becomes unknown immediately. */
+    rotate(row: KeyRow, now: number): void {
+      bySecret.remove(row);
+      table.change(row, { secret: ids(PREFIX), updatedAt: now });
+      bySecret.add(row);
+    },
+  };
+}
+
+/** A template to add. Omitted fields are empty, and the status defaults to draft. */
+export interface NewTemplate extends TemplateUpdateBody {
+  name: string;
+  id?: string | undefined;
+  createdAt?: number | undefined;
+  updatedAt?: number | undefined;
+}
+
+const emptyTemplate: TemplateFields = {
+  name: '',
+  description: '',
+  subject: '',
+  fromEmail: '',
+  replyTo: '',
+  previewText: '',
+  content: [],
+  variables: [],
+  status: 'draft',
+};
+
+function createTemplates(ids: Ids, shelf: Shelf<TemplateRow>) {
+  const all = newestFirst<TemplateRow>();
+  const table = createTable(shelf, [all]);
+  const given = (fields: TemplateUpdateBody): TemplateUpdateBody =>
+    Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+  return {
+    ...table,
+    listed: () => all,
+    add({ id = ids('tpl'), createdAt, updatedAt, ...fields }: NewTemplate, now: number) {
+      const times = { createdAt: createdAt ?? now, updatedAt: updatedAt ?? createdAt ?? now };
+      const row = { ...emptyTemplate, id, serial: all.nextSerial(), ...times };
+      return table.insert(Object.assign(row, given(fields)));
+    },
+    /** Overwrites only the given fields. */
+    change: (row: TemplateRow, fields: TemplateUpdateBody, now: number) =>
+      table.change(row, { ...given(fields), updatedAt: now }),
+  };
+}
+
+/** A domain to add. `status` defaults to pending. */
+export interface NewDomain extends DomainCreateBody {
+  id?: string | undefined;
+  status?: string | undefined;
+  createdAt?: number | undefined;
+}
+
+function createDomains(ids: Ids, shelf: Shelf<DomainRow>) {
+  const all = newestFirst<DomainRow>();
+  const byName = createLookup<DomainRow>(({ domain }) => domain);
+  const table = createTable(shelf, [all, byName]);
+  return {
+    ...table,
+    listed: () => all,
+    add(domain: NewDomain, now: number): DomainRow {
+      const id = domain.id ?? ids('dom');
+      const createdAt = domain.createdAt ?? now;
+      const isActive = domain.status === 'active';
+      const settings = {
+        domain: domain.domain.toLowerCase(),
+        customReturnPath: domain.custom_return_path ?? 'inbound',
+        trackingSubdomain: domain.tracking ?? 'tracking',
+        isClickTrackingEnabled: domain.click_tracking ?? false,
+        isOpenTrackingEnabled: domain.open_tracking ?? false,
+        tls: domain.tls ?? 'opportunistic',
+        isSendingEmailEnabled: domain.sending_email ?? true,
+        isReceivingEmailEnabled: domain.receiving_email ?? true,
+      };
+      return table.insert({
+        id,
+        serial: all.nextSerial(),
+        ...settings,
+        status: domain.status ?? 'pending',
+        userVerifiedDomain: isActive,
+        systemVerified: isActive,
+        verificationFailedReason: '',
+        dnsRecords: createRecords(settings, ids),
+        lastVerifiedAt: createdAt,
+        createdAt,
+        updatedAt: createdAt,
+      });
+    },
+    /** Finds a domain by its name, ignoring case. */
+    byName: (domain: string) => byName.find(domain.toLowerCase()),
+  };
+}
+
+const HOST = 'mail-platform.example';
+
+/**
+ * Returns the DNS records that a domain needs, as mail platforms request them. The hosts and the
+ * DKIM key are made up, because the emulator never sends mail.
+ */
+function createRecords(
+  settings: Pick<DomainRow, 'domain' | 'customReturnPath' | 'trackingSubdomain'> &
+    Pick<DomainRow, 'isSendingEmailEnabled' | 'isReceivingEmailEnabled'>,
+  ids: Ids,
+): DnsRecord[] {
+  const { domain, customReturnPath: bounces, trackingSubdomain: tracking } = settings;
+  const { isSendingEmailEnabled: sends, isReceivingEmailEnabled: receives } = settings;
+  const halves = ['a', 'b'].map((half) =>
+    createHash('sha512').update(`${half}:${domain}`).digest('base64').replaceAll('=', ''),
+  );
+  const key = `MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQ${halves.join('')}IDAQAB`;
+  const rows: [boolean, DnsRecord['recordType'], typeName: string, name: string, value: string][] =
+    [
+      [receives, 'MX', 'MX', '@', `inbound.${HOST}`],
+      [sends, 'TXT', 'SPF', bounces, `v=spf1 include:spf.${HOST} ~all`],
+      [sends, 'TXT', 'DKIM', 'crm._domainkey', `v=DKIM1; k=rsa; p=${key}`],
+      [sends, 'MX', 'Return-Path', bounces, `feedback.${HOST}`],
+      [true, 'CNAME', 'Tracking', tracking, `links.${HOST}`],
+    ];
+  const needed = rows.filter(([isNeeded]) => isNeeded);
+  return needed.map(([, recordType, recordTypeName, name, value]) => {
+    const priority = recordType === 'MX' ? 10 : 0;
+    return { id: ids('rec'), recordType, recordTypeName, name, value, priority };
+  });
+}
+
+/** Returns made-up nameservers, which are always the same for a given domain. */
+export function nameserversOf(domain: string): { nameservers: string[]; dnsProvider: string } {
+  const number = createHash('sha256').update(domain).digest().readUInt8(0);
+  return {
+    nameservers: [`ns${number}a.dns-host.example`, `ns${number}b.dns-host.example`],
+    dnsProvider: 'DNS Host Example',
+  };
+}
+
+/** How many test emails are kept. */
 const KEEP = 1000;
 
 function createOutbox(shelf: Shelf<SendRow>) {
-  const sends = remember<SendRow>(KEEP);
-  let count = 0;
-
+  const table = createTable(shelf);
   return {
+    ...table,
     add(send: TestSend): void {
-      count += 1;
-      const row = { id: String(count), send };
-      sends.add(row);
-      shelf.keep(row);
-      // Memory holds at most twice the minimum, and so does the storage.
-      if (count > 2 * KEEP) shelf.drop(String(count - 2 * KEEP));
-    },
-    put(row: SendRow): void {
-      count = Math.max(count, Number(row.id));
-      sends.add(row);
+      const sends = table.rows();
+      const [oldest] = sends;
+      if (oldest && sends.length >= KEEP) table.remove(oldest);
+      table.insert({ id: String(Number(sends.at(-1)?.id ?? 0) + 1), send });
     },
     /** Returns all test emails, or the last `count`, oldest first. */
-    read: (last?: number) => sends.read(last).map(({ send }) => send),
-    rows: () => sends.read(),
-    clear(): void {
-      sends.clear();
-      count = 0;
-    },
+    read: (count = KEEP) =>
+      table
+        .rows()
+        .map(({ send }) => send)
+        .slice(count === 0 ? KEEP : -count),
   };
 }

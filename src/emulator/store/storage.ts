@@ -1,9 +1,9 @@
 import type { Rows } from '../shared/row-types.ts';
 
 /** A row with its organization, '' if none. Ids are unique within a kind and organization. */
-export type StoredRow = {
-  [Kind in keyof Rows]: { kind: Kind; organization: string; row: Rows[Kind] };
-}[keyof Rows];
+export type StoredRow<Kinds extends keyof Rows = keyof Rows> = {
+  [Kind in Kinds]: { kind: Kind; organization: string; row: Rows[Kind] };
+}[Kinds];
 
 /** Stores the rows of one kind and organization. */
 export interface Shelf<Row> {
@@ -29,19 +29,17 @@ export interface Storage {
 /** Creates an in-memory storage; its contents are lost when the process exits. */
 export function createMemory(): Storage {
   let beginning: StoredRow[] | undefined;
+  // A shallow copy suffices, because values inside a row never change.
+  const copy = <Stored extends StoredRow>(stored: Stored): Stored => ({
+    ...stored,
+    row: { ...stored.row },
+  });
   return {
     shelf: () => ({ keep() {}, drop() {} }),
     save() {},
     load: () => [],
-    begin(rows) {
-      beginning ??= Array.from(rows, copy);
-    },
+    begin: (rows) => void (beginning ??= Array.from(rows, copy)),
     rewind: () => (beginning ?? []).map(copy),
     close() {},
   };
-}
-
-/** Copies a row. A shallow copy suffices, because values inside a row never change. */
-function copy<Stored extends { row: object }>(stored: Stored): Stored {
-  return { ...stored, row: { ...stored.row } };
 }

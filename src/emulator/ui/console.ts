@@ -23,7 +23,7 @@ interface Asked {
 /** Holds every view under its name; each accepts `?organization=id` and `?count=100`. */
 const views: Record<
   string,
-  { shows: string; look: (asked: { world: World; count: number }) => object }
+  { shows: string; look: (asked: { world: World; count: number }) => Record<string, unknown> }
 > = {
   state: {
     shows: 'everything there is, with at most so many of each kind of record',
@@ -238,7 +238,7 @@ const acts: ReadonlyMap<string, Act> = new Map([
 function act<Shape extends z.core.$ZodShape>(
   [name, does]: [name: string, does: string],
   shape: Shape,
-  run: (dashboard: Dashboard, body: z.infer<z.ZodObject<Shape>>) => object,
+  run: (dashboard: Dashboard, body: z.infer<z.ZodObject<Shape>>) => Record<string, unknown>,
 ): [string, Act] {
   const schema = z.strictObject(shape);
   const readBody = json(schema);

@@ -1,4 +1,4 @@
-import { findChannel, type Organization } from '../store/organization.ts';
+import { findChannel, type NewKey, type Organization } from '../store/organization.ts';
 import { Invalid } from '../../domain/errors.ts';
 import type { Channel, KeyRow } from '../shared/row-types.ts';
 import { type ContactChange, emailKey, membershipIn } from '../store/contacts.ts';
@@ -11,9 +11,8 @@ import {
   viewDomain,
   viewKey,
   viewTemplate,
-} from '../api/answer-views.ts';
+} from '../api/answers.ts';
 import type { TemplateUpdateBody } from '../../platform/request-schemas.ts';
-import type { NewKey } from '../store/api-keys.ts';
 
 /** Changes the platform as recipients and colleagues do. Throws Invalid for unknown records. */
 export type Dashboard = ReturnType<typeof createDashboard>;
@@ -101,11 +100,8 @@ function peopleOf(organization: Organization) {
   };
 }
 
-export interface KeyWithSecret extends KeyView {
-  /** The value for the x-api-key header. */
-  key: string;
-  revoked: boolean;
-}
+/** `key`: the value for the x-api-key header. */
+export type KeyWithSecret = KeyView & { key: string; revoked: boolean };
 
 /** Actions of colleagues on what an id names (a domain also its name), and domain checks. */
 function settingsOf(organization: Organization) {
@@ -122,7 +118,7 @@ function settingsOf(organization: Organization) {
 
   function changeKey(id: string, fields: { enabled?: boolean; revoked?: boolean }): KeyWithSecret {
     const key = findKey(id);
-    keys.change(key, fields, now());
+    keys.change(key, { ...fields, updatedAt: now() });
     return showKey(key);
   }
 
@@ -140,11 +136,10 @@ function settingsOf(organization: Organization) {
     },
     createChannel(channel: Channel): Channel {
       const { id } = channel;
-      if (organization.channels.has(id)) {
+      if (organization.channels.byId(id)) {
         throw new Invalid(`channel "${id}" exists already: choose another id`);
       }
-      organization.addChannel({ ...channel });
-      return channel;
+      return organization.channels.insert({ ...channel });
     },
     /** Ends the check of the DNS records; only `active` makes the domain verified. */
     settleDomain(
@@ -153,16 +148,13 @@ function settingsOf(organization: Organization) {
     ): DomainView {
       const domain = findDomain(who);
       const verified = status === 'active';
-      domains.change(
-        domain,
-        {
-          status,
-          userVerifiedDomain: verified,
-          systemVerified: verified,
-          verificationFailedReason: reason,
-        },
-        now(),
-      );
+      domains.change(domain, {
+        status,
+        userVerifiedDomain: verified,
+        systemVerified: verified,
+        verificationFailedReason: reason,
+        updatedAt: now(),
+      });
       return viewDomain(domain);
     },
     deleteDomain(who: string): DomainView {

@@ -3,8 +3,7 @@ import { showKey } from './dashboard.ts';
 import type { Route } from '../limits/route-limits.ts';
 import type { Accounts } from '../store/accounts.ts';
 import type { Organization } from '../store/organization.ts';
-import type { Recent } from '../store/recent-entries.ts';
-import { type ContactView, viewContact, viewDomain, viewTemplate } from '../api/answer-views.ts';
+import { type ContactView, viewContact, viewDomain, viewTemplate } from '../api/answers.ts';
 
 /** A request to the API, and the contact or template that it concerned, if known. */
 export interface LoggedRequest extends About {
@@ -33,13 +32,12 @@ export function createWorld(
         .page(1, count)
         .map((row) => viewTemplate(organization, row)),
     domains: (count: number) => domains.listed().page(1, count).map(viewDomain),
-    keys: () => Array.from(keys.rows(), showKey),
-    users: () =>
-      [...accounts.users.rows()].filter((user) => user.organizationId === organization.id),
+    keys: () => keys.rows().map(showKey),
+    users: () => accounts.users.rows().filter((user) => user.organizationId === organization.id),
   };
 
   return {
-    channels: () => [...channels.values()],
+    channels: channels.rows,
     contacts: () => show.contacts(listed.size),
     contact(who: string): ContactView | undefined {
       const row = contacts.byId(who) ?? contacts.byEmail(who);
@@ -56,7 +54,7 @@ export function createWorld(
     state: (count: number) => ({
       organizationId: organization.id,
       name: organization.name,
-      channels: [...channels.values()],
+      channels: channels.rows(),
       totals: {
         contacts: listed.size,
         subscribed: contacts.listed('subscribed').size,
@@ -78,3 +76,21 @@ export function createWorld(
 
 /** Shows the world. Records are listed newest first; requests and emails oldest first. */
 export type World = ReturnType<typeof createWorld>;
+
+/** Holds the most recent entries of a list. Older entries are dropped to limit memory use. */
+export type Recent<T> = ReturnType<typeof remember<T>>;
+
+/** Creates a list that remembers at least the last `keep` entries. */
+export function remember<T>(keep: number) {
+  const entries: T[] = [];
+  return {
+    add(entry: T): void {
+      // Dropping half of the entries at a time makes an addition cheap on average.
+      if (entries.length >= keep * 2) entries.splice(0, keep);
+      entries.push(entry);
+    },
+    /** Returns all entries, or the last `count`, oldest first. */
+    read: (count = entries.length): T[] => entries.slice(Math.max(0, entries.length - count)),
+    clear: () => void entries.splice(0),
+  };
+}

@@ -4,7 +4,7 @@
  */
 import { keyOf } from '../../support/engine/sample-people.ts';
 import type { Emulator } from '../../../src/emulator/emulator.ts';
-import type { ContactView } from '../../../src/emulator/api/answer-views.ts';
+import type { ContactView } from '../../../src/emulator/api/answers.ts';
 import type { VirtualClock } from '../../support/waiting.ts';
 
 /** us: crm-mirror's requests. others: people, colleagues, other programs, and how it all began. */

@@ -1,6 +1,6 @@
 /** A rehearsal in a simulated world, and the run that it foretells. */
 import { createHash } from 'node:crypto';
-import { createFaults, createReceive } from '../../../src/emulator/faults/faults.ts';
+import { createFaults } from '../../../src/emulator/faults/faults.ts';
 import { type Emulator, routeOf } from '../../../src/emulator/emulator.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { isExpected } from '../../../src/domain/errors.ts';
@@ -167,11 +167,13 @@ async function lead(
     randomHex: (bytes) => '7f'.repeat(bytes),
   });
   const { handle } = emulator;
-  const receive = createReceive(createFaults(faults, seeded(seed)), {
-    routeOf,
-    handle,
-    lose: () => undefined,
-  });
+  const faulty = createFaults(faults, seeded(seed));
+  const receive: Emulator['receive'] = (request) =>
+    faulty.receive(
+      routeOf(request),
+      () => handle(request),
+      () => undefined,
+    );
   const send = sendInProcess({ receive }, { clock, latencyMs, timeoutMs });
   const parts = { ...partsIn(ground, { clock, seed }), send, snapshot, memory };
   try {

@@ -1,0 +1,228 @@
+/**
+ * The emulator's responses: a schema of each, field by field ("Resources and their fields",
+ * "Endpoints"), and below the views that make them of stored rows. The schemas are strict, and a
+ * test checks that no response contains any other field.
+ */
+import { z } from 'zod';
+import { templateVariable } from '../../platform/request-schemas.ts';
+import { timestamp } from '../shared/api-answer.ts';
+import {
+  type ContactRow,
+  type DomainRow,
+  type KeyRow,
+  rowSchemas,
+  type TemplateRow,
+} from '../shared/row-types.ts';
+import { type Organization, ownerOf } from '../store/organization.ts';
+
+const text = z.string();
+const count = z.number().int().min(0);
+const time = z.iso.datetime();
+const named = z.strictObject({ id: text, name: text });
+const times = { createdAt: time, updatedAt: time };
+const event = text.meta({ description: 'Names the action performed.' });
+const pages = { total: count, page: count, limit: count };
+
+const stored = rowSchemas.contact.omit({ key: true, serial: true, memberships: true });
+const { subscription } = rowSchemas.contact.shape.memberships.element.shape;
+const Contact = z.strictObject({
+  object: z.literal('contact'),
+  ...stored.shape,
+  groups: z.array(named),
+  /** Holds only the channels in which the contact has a row of its own. */
+  channels: z.array(named.extend({ subscription })),
+  suppressedAt: time.nullable(),
+  ...times,
+});
+
+const ContactList = z.strictObject({
+  object: z.literal('contact'),
+  contacts: z.array(Contact),
+  ...pages,
+  totalContacts: count,
+  subscribedContacts: count,
+  unsubscribedContacts: count,
+  event,
+});
+
+const ContactDeletion = z.strictObject({
+  success: z.boolean(),
+  object: z.literal('contact'),
+  id: text,
+  event: z.literal('contact.delete'),
+});
+
+const Enrolment = z.strictObject({
+  contact: Contact.extend({ event }),
+  subscriptionId: text,
+  event,
+});
+
+const Template = z.strictObject({
+  ...rowSchemas.template.omit({ serial: true }).shape,
+  organizationId: text,
+  createdByUserId: text,
+  variables: z.array(templateVariable.strict()),
+  currentVersion: z.number().int(),
+  thumbnailUrl: text,
+  isDefault: z.boolean(),
+  deletedAt: time.nullable(),
+  ...times,
+});
+
+const TemplateList = z.strictObject({ templates: z.array(Template), ...pages, event });
+const TestSend = z.strictObject({ success: z.boolean() });
+
+const DnsRecord = z.strictObject({
+  ...rowSchemas.domain.shape.dnsRecords.element.shape,
+  recordType: text,
+  domain: text,
+  ttl: text,
+  status: text,
+  ...times,
+});
+
+const Domain = z.strictObject({
+  object: z.literal('domain'),
+  ...rowSchemas.domain.omit({ serial: true }).shape,
+  isTrackingDomain: z.boolean(),
+  dnsRecords: z.array(DnsRecord),
+  lastVerifiedAt: time,
+  ...times,
+});
+
+const DomainCreation = Domain.extend({ event });
+const DomainVerification = z.strictObject({ id: text, status: text });
+const DomainNameservers = z.strictObject({
+  object: z.literal('domain_nameservers'),
+  domainId: text,
+  domain: text,
+  nameservers: z.array(text),
+  dnsProvider: text,
+  event,
+});
+const DomainList = z.strictObject({
+  object: z.literal('domain'),
+  domains: z.array(Domain),
+  ...pages,
+  event,
+});
+
+const ApiKey = z.strictObject({
+  ...rowSchemas.key.omit({ secret: true, revoked: true }).shape,
+  start: text,
+  prefix: text,
+  requestCount: count,
+  ...times,
+  createdBy: named.extend({ email: text }),
+});
+
+const Refusal = z.strictObject({ message: text, why: text, fix: text, link: z.url() });
+const BriefRefusal = z.strictObject({ message: text });
+
+/** Holds every schema under its name in the OpenAPI document. */
+export const answers = {
+  Contact,
+  ContactList,
+  ContactDeletion,
+  Enrolment,
+  Template,
+  TemplateList,
+  TestSend,
+  DnsRecord,
+  Domain,
+  DomainCreation,
+  DomainVerification,
+  DomainNameservers,
+  DomainList,
+  ApiKey,
+  Refusal,
+  BriefRefusal,
+};
+export type AnswerName = keyof typeof answers;
+
+/** A contact as the platform returns it ("Contact"). */
+export type ContactView = z.infer<typeof Contact>;
+
+/** Caches the latest view of each contact, because lists return the same contacts repeatedly. */
+const shown = new WeakMap<ContactRow, { values: unknown[]; view: ContactView }>();
+
+/** Returns the view of a contact, frozen, and the same object until the contact changes. */
+export function viewContact(contact: ContactRow): Readonly<ContactView> {
+  const last = shown.get(contact);
+  // Values inside a row are never modified in place.
+  const values: unknown[] = Object.values(contact);
+  if (last && values.every((value, index) => value === last.values[index])) return last.view;
+  const { key: _key, serial: _serial, memberships, ...fields } = contact;
+  const view: ContactView = Object.freeze({
+    object: 'contact',
+    ...fields,
+    channels: memberships.map(({ channel: { id, name }, subscription }) => ({
+      id,
+      name,
+      subscription,
+    })),
+    suppressedAt: contact.suppressedAt === null ? null : timestamp(contact.suppressedAt),
+    createdAt: timestamp(contact.createdAt),
+    updatedAt: timestamp(contact.updatedAt),
+  });
+  shown.set(contact, { values, view });
+  return view;
+}
+
+/** A template as the platform returns it ("Template"). */
+export type TemplateView = z.infer<typeof Template>;
+
+export function viewTemplate({ id }: Organization, template: TemplateRow): TemplateView {
+  const { serial: _, ...fields } = template;
+  return {
+    ...fields,
+    organizationId: id,
+    createdByUserId: ownerOf(id).id,
+    currentVersion: 1,
+    thumbnailUrl: '',
+    isDefault: false,
+    deletedAt: null,
+    createdAt: timestamp(template.createdAt),
+    updatedAt: timestamp(template.updatedAt),
+  };
+}
+
+/** An API key as the platform returns it ("API key"), with the beginning of the secret. */
+export type KeyView = z.infer<typeof ApiKey>;
+
+export function viewKey(key: KeyRow): KeyView {
+  const { secret, revoked: _, ...fields } = key;
+  return {
+    ...fields,
+    // The visible part is enough to tell keys apart, and never more than half of the secret.
+    start: secret.slice(0, Math.min(12, Math.ceil(secret.length / 2))),
+    prefix: /^.*_/.exec(secret)?.[0] ?? '',
+    createdAt: timestamp(key.createdAt),
+    updatedAt: timestamp(key.updatedAt),
+  };
+}
+
+/** A domain as the platform returns it ("Domain"), without `event`, which some responses add. */
+export type DomainView = z.infer<typeof Domain>;
+
+export function viewDomain(row: DomainRow): DomainView {
+  const { serial: _, dnsRecords, ...fields } = row;
+  const created = timestamp(row.createdAt);
+  return {
+    object: 'domain',
+    ...fields,
+    isTrackingDomain: false,
+    dnsRecords: dnsRecords.map((record) => ({
+      ...record,
+      domain: row.domain,
+      ttl: 'Auto',
+      status: 'active',
+      createdAt: created,
+      updatedAt: created,
+    })),
+    lastVerifiedAt: timestamp(row.lastVerifiedAt),
+    createdAt: created,
+    updatedAt: timestamp(row.updatedAt),
+  };
+}
