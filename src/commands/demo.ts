@@ -6,13 +6,7 @@
 import type { Command } from 'commander';
 import type { FlagsOf } from '../compose/command-options.ts';
 import { changeCrm, changePlatform, claims, type Claims } from '../trials/demo/sample-people.ts';
-import {
-  type ClaimResult,
-  tellOf,
-  tellOfTemplate,
-  writesIn,
-} from '../trials/demo/expected-outcome.ts';
-import { lookBefore, tellSafety } from '../trials/demo/safety-check.ts';
+import { checkClaims, type ClaimResult, lookBefore, writesIn } from '../trials/demo/claim-check.ts';
 import { createPage, type DemoPage, leave } from '../trials/demo/demo-page.ts';
 import { pass, type Passed } from '../trials/demo/demo-run.ts';
 import {
@@ -142,23 +136,20 @@ async function actThree(demo: Demo): Promise<void> {
   tell(demo, [nothingWritten('The run', passed)]);
 }
 
-async function sync(demo: Demo, { people: claimed, templates }: Claims): Promise<Passed> {
+async function sync(demo: Demo, claimed: Claims): Promise<Passed> {
   const { page, stage, shell } = demo;
   const { emulator, foreign, config } = stage;
   const before = lookBefore(emulator, foreign);
   page.command('crm-mirror sync');
   const passed = await pass({ ...demo, writes: true });
   const people = await readPeople(config, shell.stop);
-  const facts = { ...passed, world: emulator.world, people };
   page.say('What happened, and why:');
   const { run: id, status, reasons } = passed.summary;
   const hasEnded = status === 'done' || status === 'rejected';
   const truth = `It ended as "${status}": ${reasons.join('; ')}`;
   tell(demo, [
     ...(hasEnded ? [] : [{ subject: `run ${id}`, says: '', truth }]),
-    ...claimed.map((claim) => tellOf(claim, facts)),
-    ...templates.map((claim) => tellOfTemplate(claim, facts)),
-    ...tellSafety({ emulator, before, foreign, people, passed }),
+    ...checkClaims(claimed, { ...passed, emulator, people, foreign, before }),
   ]);
   return passed;
 }

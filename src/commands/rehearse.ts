@@ -17,11 +17,7 @@ import { onlyOf, readOnlyPeople } from '../app/run/only-people.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { type Conditions, type Rehearsed, rehearseRun } from '../trials/rehearsal/rehearse-run.ts';
 import { observeOriginal, type Original } from '../trials/rehearsal/observe-original.ts';
-import {
-  compareRehearsals,
-  differencesDocument,
-  rehearsedRun,
-} from '../trials/rehearsal/rehearsal-document.ts';
+import { compareRehearsals, rehearsedRun } from '../trials/rehearsal/rehearsal-document.ts';
 import { commandLine } from '../compose/output/printed-commands.ts';
 import { approving } from '../engine/report/guard-text.ts';
 import { bang } from '../views/run/change-groups.ts';
@@ -160,9 +156,7 @@ function report(
     readMs: Math.round(readMs),
     ...rehearsedRun(rehearsed, naming),
     against: compared ? rehearsedRun(compared, naming) : null,
-    differences: compared
-      ? differencesDocument(compareRehearsals(rehearsed, compared), naming)
-      : null,
+    differences: compared ? compareRehearsals(rehearsed, compared, naming) : null,
   };
   // A template is created in two steps.
   const planned = rehearsed.groups

@@ -8,8 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { makePeople } from '../../config/demo/make.ts';
 import { type Claim, claims } from '../../src/trials/demo/sample-people.ts';
-import { tellOf } from '../../src/trials/demo/expected-outcome.ts';
-import { lookBefore, tellSafety } from '../../src/trials/demo/safety-check.ts';
+import { checkClaims, lookBefore } from '../../src/trials/demo/claim-check.ts';
 import { contactKey } from '../../src/domain/values/contact-key.ts';
 import { contactDesire } from '../../src/records/contact/observe/desired-contact.ts';
 import type { DesiredRow } from '../../src/domain/record.ts';
@@ -77,7 +76,8 @@ describe('what the demo says', () => {
     const { emulator, ask, facts } = scene();
     emulator.seed.contact({ email: ann.email, channels: { ch_news: 'opt_in' } });
     ask(`POST ${news}`, { email: ann.email, subscription: 'opt_out' });
-    expect(tellOf(claim, facts()).truth).toMatch(/^sent: opt_out ch_news;/);
+    const [told] = checkClaims({ people: [claim], templates: [] }, facts());
+    expect(told?.truth).toMatch(/^sent: opt_out ch_news;/);
   });
 
   it('names everybody who had unsubscribed and was opted in again', () => {
@@ -86,7 +86,7 @@ describe('what the demo says', () => {
     const before = lookBefore(emulator, []);
     ask(`POST ${news}`, { email: ann.email, subscription: 'opt_in' });
     const people = [desired(ann)];
-    const told = tellSafety({ emulator, before, foreign: [], people, passed: facts() });
+    const told = checkClaims({ people: [], templates: [] }, { ...facts(), people, before });
     expect(told.map(({ truth }) => truth)).toEqual([
       'opened again: ann@example.com ch_news',
       undefined,
@@ -98,7 +98,15 @@ describe('what the demo says', () => {
 function scene() {
   const emulator = stage();
   const { world, ask } = emulator;
-  const facts = () => ({ world, people: [], requests: world.requests(), summary });
+  const before = lookBefore(emulator, []);
+  const facts = () => ({
+    emulator,
+    before,
+    people: [],
+    foreign: [],
+    requests: world.requests(),
+    summary,
+  });
   return { emulator, ask, facts };
 }
 

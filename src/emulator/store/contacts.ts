@@ -95,8 +95,6 @@ export function createContacts(
   };
 }
 
-export type Contacts = ReturnType<typeof createContacts>;
-
 /** A contact to add, by default as a new one. Times are in milliseconds since the epoch. */
 export interface NewContact {
   email: string;

@@ -1,7 +1,8 @@
 /**
  * Remembers what a plan reads from the platform, and fills an emulator with it: the same contacts
- * and templates, with their ids, times and subscriptions.
+ * and templates, with their ids, times and subscriptions. Below is the state of an emulator.
  */
+import { contactKey } from '../../domain/values/contact-key.ts';
 import type { Random } from '../../domain/clock.ts';
 import { createEmulator, type Emulator, type EmulatorOptions } from '../../emulator/emulator.ts';
 import type { Channel } from '../../emulator/shared/row-types.ts';
@@ -9,6 +10,7 @@ import type { ContactList, Platform, Template } from '../../platform/platform.ts
 import { templateStatus } from '../../platform/request-schemas.ts';
 import { timeOf } from '../../records/contact/observe/observed-contact.ts';
 import type { PlatformFacts } from '../../records/platform-facts.ts';
+import type { PersonState } from '../../views/run/rehearsal.ts';
 
 type SeenContact = ContactList['contacts'][number];
 
@@ -184,4 +186,28 @@ export function asRead<P extends Reading>(platform: P, view: PlatformView): P {
 
 function changedAt({ createdAt, updatedAt }: Template | SeenContact): number | undefined {
   return timeOf(updatedAt) ?? timeOf(createdAt);
+}
+
+/** The contacts and templates of a platform by id, each with its key. */
+export interface PlatformState {
+  people: ReadonlyMap<string, { key: string; state: PersonState }>;
+  templates: ReadonlyMap<string, { key: string; state: string }>;
+}
+
+/** Returns the state of an emulator. */
+export function stateOf({ world }: Pick<Emulator, 'world'>): PlatformState {
+  const people = world.contacts().map((contact) => {
+    const { id, email, status, channels, suppressionReason, suppressedAt } = contact;
+    const isSuppressed = status === 'subscribed' && Boolean(suppressionReason ?? suppressedAt);
+    const state: PersonState = {
+      status: isSuppressed ? 'suppressed' : status,
+      channels: Object.fromEntries(channels.map((one) => [one.id, one.subscription])),
+    };
+    return [id, { key: contactKey(email), state }] as const;
+  });
+  const templates = world.templates().map((template) => {
+    const { id, name, createdAt: _, updatedAt: __, createdByUserId: ___, ...fields } = template;
+    return [id, { key: name, state: JSON.stringify(fields) }] as const;
+  });
+  return { people: new Map(people), templates: new Map(templates) };
 }

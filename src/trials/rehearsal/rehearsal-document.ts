@@ -7,15 +7,8 @@ import { shownGroups } from '../../views/lookup/problem-groups.ts';
 import type { PlannedRecord } from '../../engine/report/run-summary.ts';
 import { optedOutAfter } from '../../views/lookup/missing-people.ts';
 import type { Names } from '../../views/lookup/person-names.ts';
-import type { Rehearsal, RehearsedRun } from '../../views/run/rehearsal.ts';
-import {
-  changedPeople,
-  changedTemplates,
-  countSubscribed,
-  type PersonState,
-  sameState,
-  statesByKey,
-} from './platform-state.ts';
+import type { PersonState, Rehearsal, RehearsedRun } from '../../views/run/rehearsal.ts';
+import type { PlatformState } from './platform-view.ts';
 import { recordName, type Rehearsed } from './rehearse-run.ts';
 
 /** How people are named, whether values of the CRM are shown, and how many people are in it. */
@@ -33,9 +26,10 @@ export function rehearsedRun(
   const { status, mode, only, plan, contacts, templates, requests, reasons, ms } = summary;
   const { canaries, deferred } = summary;
   const changesOf = (key: string) => changes.get(recordName({ kind: 'contact', key }));
-  const people = changedPeople(before, after).toSorted(
+  const people = differences(before.people, after.people, sameState).toSorted(
     (a, b) => Number(!changesOf(a.key)) - Number(!changesOf(b.key)),
   );
+  const isText = (one: string, other: string): boolean => one === other;
   return {
     config: config.file,
     status,
@@ -68,92 +62,65 @@ export function rehearsedRun(
       optedOutAfter: optedOutAfter(config),
     },
     peopleCount: people.length,
-    people: people.slice(0, most).map((one) => ({
-      key: names({ kind: 'contact', key: one.key }),
-      before: shownState(one.before),
-      after: shownState(one.after),
-      changes: (changesOf(one.key) ?? []).map(shownChange),
+    people: people.slice(0, most).map(({ key, before, after }) => ({
+      key: names({ kind: 'contact', key }),
+      before: before ?? null,
+      after: after ?? null,
+      changes: (changesOf(key) ?? []).map(shownChange),
     })),
-    changedTemplates: changedTemplates(before, after).map(({ key, ...states }) => ({
-      name: key,
-      before: states.before !== undefined,
-      after: states.after !== undefined,
+    changedTemplates: differences(before.templates, after.templates, isText).map((one) => ({
+      name: one.key,
+      before: one.before !== undefined,
+      after: one.after !== undefined,
     })),
   };
-}
-
-/** Describes the people that two configurations treat differently. */
-export function differencesDocument(
-  differences: readonly PersonDifference[],
-  { names, most }: Naming,
-): Rehearsal['differences'] {
-  const shown = ({ states, changes, isMissing: missing }: PersonDifference['one']) => ({
-    states: states.map(shownState),
-    changes: changes.map(shownChange),
-    missing,
-  });
-  return differences.slice(0, most).map(({ key, one, other }) => ({
-    key: names({ kind: 'contact', key }),
-    config: shown(one),
-    against: shown(other),
-  }));
-}
-
-function shownState(state: PersonState | undefined) {
-  return state ? { status: state.status, channels: state.channels } : null;
 }
 
 function shownChange({ op, parts, held, reason }: PlannedRecord) {
   return { op, parts, held, reason };
 }
 
-/** What one configuration does with a person. */
-export interface Outcome {
-  /** The contacts of the person in the end. */
-  states: readonly PersonState[];
-  changes: readonly PlannedRecord[];
-  /** Whether the person is recorded, and missing from the CRM after the run. */
-  isMissing: boolean;
-}
-
-/** Two configurations treat this person differently. */
-export interface PersonDifference {
-  key: Key;
-  one: Outcome;
-  other: Outcome;
-}
+type Differences = NonNullable<Rehearsal['differences']>;
+type Outcome = Differences[number]['config'];
 
 /**
  * Returns the people whose end state, absence or planned changes differ, in the order of their
  * keys. Two changes are the same if they do the same in the same channels, whatever the reason.
  */
-export function compareRehearsals(one: Rehearsed, other: Rehearsed): PersonDifference[] {
+export function compareRehearsals(
+  one: Rehearsed,
+  other: Rehearsed,
+  { names, most }: Naming,
+): Differences {
   const [mine, theirs] = [outcomesOf(one), outcomesOf(other)];
   const keys = new Set([...mine.keys(), ...theirs.keys()]);
-  return [...keys].toSorted().flatMap((key): PersonDifference[] => {
-    const [first, second] = [mine.of(key), theirs.of(key)];
+  const found = [...keys].toSorted().flatMap((key) => {
+    const [config, against] = [mine.of(key), theirs.of(key)];
     const isSame =
-      first.isMissing === second.isMissing &&
-      first.states.length === second.states.length &&
-      first.states.every((state) => second.states.some((their) => sameState(state, their))) &&
-      changeText(first) === changeText(second);
-    return isSame ? [] : [{ key, one: first, other: second }];
+      config.missing === against.missing &&
+      config.states.length === against.states.length &&
+      config.states.every((state) => against.states.some((other) => sameState(state, other))) &&
+      changeText(config) === changeText(against);
+    return isSame ? [] : [{ key, config, against }];
   });
+  return found
+    .slice(0, most)
+    .map(({ key, ...outcomes }) => ({ key: names({ kind: 'contact', key }), ...outcomes }));
 }
 
+/** Returns what a rehearsal does with each person, without the ids, which differ between two. */
 function outcomesOf({ after, changes, missing }: Rehearsed) {
   const gone = new Set(missing.after.map(({ key }) => key));
-  const states = statesByKey(after);
-  const planned = (key: Key) => changes.get(recordName({ kind: 'contact', key })) ?? [];
+  const states = Map.groupBy(after.people.values(), ({ key }) => key);
   const changed = [...changes.values()].flatMap(([record]) =>
     record?.kind === 'contact' ? [record.key] : [],
   );
   return {
     keys: () => [...states.keys(), ...changed, ...gone],
     of: (key: Key): Outcome => ({
-      states: states.get(key) ?? [],
-      changes: planned(key),
-      isMissing: gone.has(key),
+      states: (states.get(key) ?? []).map(({ state }) => state),
+      changes: (changes.get(recordName({ kind: 'contact', key })) ?? []).map(shownChange),
+      missing: gone.has(key),
     }),
   };
 }
@@ -161,4 +128,38 @@ function outcomesOf({ after, changes, missing }: Rehearsed) {
 function changeText({ changes }: Outcome): string {
   const texts = changes.map(({ op, held, parts }) => JSON.stringify([op, held, parts.toSorted()]));
   return texts.toSorted().join();
+}
+
+/** Returns how many people a channel reaches. */
+function countSubscribed({ people }: PlatformState, channel: string): number {
+  let n = 0;
+  for (const { state } of people.values())
+    if (state.status === 'subscribed' && state.channels[channel] === 'opt_in') n += 1;
+  return n;
+}
+
+function sameState(one: PersonState, other: PersonState): boolean {
+  const [mine, theirs] = [Object.entries(one.channels), Object.entries(other.channels)];
+  return (
+    one.status === other.status &&
+    mine.length === theirs.length &&
+    mine.every(([id, is]) => other.channels[id] === is)
+  );
+}
+
+type ById<State> = ReadonlyMap<string, { key: string; state: State }>;
+
+/** Returns the records that differ, in the order of their keys; undefined is no state. */
+function differences<State>(
+  before: ById<State>,
+  after: ById<State>,
+  isSame: (one: State, other: State) => boolean,
+): { key: string; before: State | undefined; after: State | undefined }[] {
+  const ids = new Set([...before.keys(), ...after.keys()]);
+  const found = [...ids].flatMap((id) => {
+    const [was, is] = [before.get(id), after.get(id)];
+    if (was && is && isSame(was.state, is.state)) return [];
+    return [{ key: (was ?? is)?.key ?? '', before: was?.state, after: is?.state }];
+  });
+  return found.toSorted((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)));
 }

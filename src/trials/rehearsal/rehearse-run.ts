@@ -14,8 +14,7 @@ import type { PlannedRecord, PlanView, Summary } from '../../engine/report/run-s
 import type { Snapshot } from '../../store/snapshot.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import type { Original, WorkingCopy } from './observe-original.ts';
-import { asRead, fillEmulator } from './platform-view.ts';
-import { type PlatformState, stateOf } from './platform-state.ts';
+import { asRead, fillEmulator, type PlatformState, stateOf } from './platform-view.ts';
 import { sendInProcess } from './transports.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 import { parseLimit, type Route, routes } from '../../emulator/limits/route-limits.ts';

@@ -14,8 +14,13 @@ import { names, numbers, type Section, type Span, type Text, type Tone } from '.
 import { countsTable, doneGroups, joined, type Who } from './change-groups.ts';
 import { sizeLines } from './run-sections.ts';
 
-/** The state of a contact; null if there is none. */
-type State = { status: string; channels: Readonly<Record<string, 'opt_in' | 'opt_out'>> } | null;
+/** The state of a contact; `suppressed` is one that is subscribed, and sent no mail. */
+export interface PersonState {
+  status: 'subscribed' | 'unsubscribed' | 'blocked' | 'suppressed';
+  channels: Readonly<Record<string, 'opt_in' | 'opt_out'>>;
+}
+/** Null if there is none. */
+type State = PersonState | null;
 type Change = Pick<PlannedRecord, 'op' | 'parts' | 'held' | 'reason'>;
 interface Ends {
   before: number;
@@ -61,7 +66,7 @@ export interface RehearsedRun extends Pick<
 
 /** What one configuration does with a person; a person may have several contacts. */
 interface Outcome {
-  states: readonly State[];
+  states: readonly PersonState[];
   changes: readonly Change[];
   missing: boolean;
 }

@@ -1,0 +1,151 @@
+/**
+ * Compares what the demo claims with the requests that the platform received and with its present
+ * state: the claims about a person or a template, and below the rules that must hold for every
+ * person after every run. It uses only the platform's own log and the export, so that it cannot
+ * share a mistake with the run.
+ */
+import type { Emulator } from '../../emulator/emulator.ts';
+import type { LoggedRequest } from '../../emulator/ui/emulated-world.ts';
+import { contactKey } from '../../domain/values/contact-key.ts';
+import { counted } from '../../domain/values/counted.ts';
+import type { DesiredRow } from '../../domain/record.ts';
+import { wishesOf } from './demo-platform.ts';
+import type { Passed } from './demo-run.ts';
+import type { Claim, Claims, TemplateClaim } from './sample-people.ts';
+
+/** A claim and whether it is true. */
+export interface ClaimResult {
+  subject: string;
+  says: string;
+  /** The actual outcome; undefined if the claim is true. */
+  truth: string | undefined;
+}
+
+interface Facts extends Passed {
+  emulator: Emulator;
+  people: readonly DesiredRow[];
+  /** The addresses of people who are not in the CRM. */
+  foreign: readonly string[];
+  /** What held before the run (`lookBefore`). */
+  before: Before;
+}
+
+/** Checks the claims about a run, and the rules of safety. */
+export function checkClaims({ people, templates }: Claims, facts: Facts): ClaimResult[] {
+  return [
+    ...people.map((claim) => checkPerson(claim, facts)),
+    ...templates.map((claim) => checkTemplate(claim, facts)),
+    ...checkSafety(facts),
+  ];
+}
+
+function checkPerson({ who, says, ...claim }: Claim, facts: Facts): ClaimResult {
+  const key = contactKey(who);
+  const sent = writesIn(facts)
+    .filter(({ email }) => email === key)
+    .map(({ route, subscription, channelId }) => `${subscription ?? route} ${channelId ?? ''}`);
+  const row = facts.people.find(({ alias }) => alias === key);
+  const name = row && row.key === undefined ? `id ${row.id}` : key;
+  // A problem with an unknown word is listed under the field's name.
+  const option = facts.people.find((row) => row.key === key)?.invalid?.option;
+  const isListed = (as: string) => as === name || as === option;
+  const listed = facts.summary.problems.find((problem) => isListed(problem.key))?.class;
+  const tell = (of: { sent: readonly string[]; shows: string; listed?: string | undefined }) =>
+    `sent: ${[...of.sent].toSorted().join(', ') || 'nothing'}; on the platform: ${of.shows}; ` +
+    `listed as: ${of.listed ?? 'nothing'}`;
+  const truth = tell({ sent, shows: standingOf(facts.emulator, key), listed });
+  return { subject: who, says, truth: truth === tell(claim) ? undefined : truth };
+}
+
+function checkTemplate({ name, says, ...claim }: TemplateClaim, facts: Facts): ClaimResult {
+  const here = facts.emulator.world.templates().filter((template) => template.name === name);
+  const sent = writesIn(facts)
+    .filter(({ templateId }) => here.some(({ id }) => id === templateId))
+    .map(({ route }) => route?.replace('templates.', ''));
+  const tell = (requests: readonly unknown[], subjects: string[]): string =>
+    `sent: ${requests.join(', ') || 'nothing'}; the subject is "${subjects.join('" and "')}"`;
+  const subjects = here.map(({ subject }) => subject);
+  const [expected, truth] = [tell(claim.sent, [claim.subject]), tell(sent, subjects)];
+  return { subject: `template ${name}`, says, truth: truth === expected ? undefined : truth };
+}
+
+/** Returns the requests that were meant to change something and did. */
+export function writesIn({ requests }: Pick<Passed, 'requests'>): Passed['requests'] {
+  return requests.filter(({ method, status }) => method !== 'GET' && status < 300);
+}
+
+/** Returns a person's state on the platform, such as `ch_news in, ch_product out`. */
+function standingOf({ world }: Emulator, key: string): string {
+  const here = world.contacts().filter(({ email }) => contactKey(email) === key);
+  if (here.length === 0) return 'not on the platform';
+  const one = here.map(({ status, channels }) => {
+    const shown = channels.map(
+      ({ id, subscription }) => `${id} ${subscription.slice('opt_'.length)}`,
+    );
+    return [...(status === 'subscribed' ? [] : [status]), ...shown.toSorted()].join(', ');
+  });
+  return one.join(' and ');
+}
+
+interface Before {
+  /** `<email> <channel>` for each person who unsubscribed from the channel or from all mail. */
+  left: ReadonlySet<string>;
+  /** The people who are not in the CRM, as JSON. */
+  foreign: string;
+}
+
+/** Records the state for the rules of safety. It must be called before a run. */
+export function lookBefore({ world }: Emulator, foreign: readonly string[]): Before {
+  const written = writesIn({ requests: world.requests() });
+  const optOuts = written.filter(({ subscription }) => subscription === 'opt_out');
+  const ours = new Set(optOuts.map(pairOf));
+  const left = world.contacts().flatMap(({ email, status, channels }) => {
+    const pairs = (list: readonly { id: string }[]): string[] =>
+      list.map(({ id }) => pairOf({ email, channelId: id }));
+    if (status !== 'subscribed') return pairs(world.channels());
+    const out = channels.filter(({ subscription }) => subscription === 'opt_out');
+    return pairs(out).filter((pair) => !ours.has(pair));
+  });
+  return { left: new Set(left), foreign: JSON.stringify(foreign.map(world.contact)) };
+}
+
+/** Nobody was opted in against their will, and people who are not in the CRM were not touched. */
+function checkSafety({ emulator, before, foreign, people, ...passed }: Facts): ClaimResult[] {
+  const optIns = writesIn(passed).filter(({ subscription }) => subscription === 'opt_in');
+  const back = optIns.filter((request) => before.left.has(pairOf(request)));
+  const unwanted = optIns.filter((request) => !isWanted(request, people));
+  const isSame = JSON.stringify(foreign.map(emulator.world.contact)) === before.foreign;
+  const rest = {
+    subject: `${foreign.length} people the CRM has never heard of`,
+    says: 'Untouched, each of them.',
+    truth: isSame ? undefined : 'some were changed',
+  };
+  if (optIns.length === 0) return [rest];
+  return [
+    {
+      subject: `${before.left.size} subscriptions that people had ended on the platform`,
+      says: `Not one was opened again; ${optIns.length} opt-ins were sent, none of them to these.`,
+      truth: back.length === 0 ? undefined : `opened again: ${back.map(pairOf).join(', ')}`,
+    },
+    {
+      subject: counted(optIns.length, 'opt-in'),
+      says: 'The CRM states every one of them, and nothing in it contradicts.',
+      truth: unwanted.length === 0 ? undefined : `not wanted: ${unwanted.map(pairOf).join(', ')}`,
+    },
+    rest,
+  ];
+}
+
+function isWanted(
+  { email, channelId = '' }: LoggedRequest,
+  people: readonly DesiredRow[],
+): boolean {
+  const rows = people.filter(({ key }) => key === email);
+  const wishes = rows.map((row) => wishesOf(row)[channelId]);
+  const valid = rows.every(({ invalid }) => invalid === undefined);
+  return valid && wishes.includes('opt_in') && !wishes.includes('opt_out');
+}
+
+function pairOf({ email, channelId }: Pick<LoggedRequest, 'email' | 'channelId'>): string {
+  return `${email} ${channelId}`;
+}
