@@ -35,29 +35,6 @@ const Contact = z.strictObject({
   ...times,
 });
 
-const ContactList = z.strictObject({
-  object: z.literal('contact'),
-  contacts: z.array(Contact),
-  ...pages,
-  totalContacts: count,
-  subscribedContacts: count,
-  unsubscribedContacts: count,
-  event,
-});
-
-const ContactDeletion = z.strictObject({
-  success: z.boolean(),
-  object: z.literal('contact'),
-  id: text,
-  event: z.literal('contact.delete'),
-});
-
-const Enrolment = z.strictObject({
-  contact: Contact.extend({ event }),
-  subscriptionId: text,
-  event,
-});
-
 const Template = z.strictObject({
   ...rowSchemas.template.omit({ serial: true }).shape,
   organizationId: text,
@@ -69,9 +46,6 @@ const Template = z.strictObject({
   deletedAt: time.nullable(),
   ...times,
 });
-
-const TemplateList = z.strictObject({ templates: z.array(Template), ...pages, event });
-const TestSend = z.strictObject({ success: z.boolean() });
 
 const DnsRecord = z.strictObject({
   ...rowSchemas.domain.shape.dnsRecords.element.shape,
@@ -91,23 +65,6 @@ const Domain = z.strictObject({
   ...times,
 });
 
-const DomainCreation = Domain.extend({ event });
-const DomainVerification = z.strictObject({ id: text, status: text });
-const DomainNameservers = z.strictObject({
-  object: z.literal('domain_nameservers'),
-  domainId: text,
-  domain: text,
-  nameservers: z.array(text),
-  dnsProvider: text,
-  event,
-});
-const DomainList = z.strictObject({
-  object: z.literal('domain'),
-  domains: z.array(Domain),
-  ...pages,
-  event,
-});
-
 const ApiKey = z.strictObject({
   ...rowSchemas.key.omit({ secret: true, revoked: true }).shape,
   start: text,
@@ -117,27 +74,49 @@ const ApiKey = z.strictObject({
   createdBy: named.extend({ email: text }),
 });
 
-const Refusal = z.strictObject({ message: text, why: text, fix: text, link: z.url() });
-const BriefRefusal = z.strictObject({ message: text });
-
 /** Holds every schema under its name in the OpenAPI document. */
 export const answers = {
   Contact,
-  ContactList,
-  ContactDeletion,
-  Enrolment,
+  ContactList: z.strictObject({
+    object: z.literal('contact'),
+    contacts: z.array(Contact),
+    ...pages,
+    totalContacts: count,
+    subscribedContacts: count,
+    unsubscribedContacts: count,
+    event,
+  }),
+  ContactDeletion: z.strictObject({
+    success: z.boolean(),
+    object: z.literal('contact'),
+    id: text,
+    event: z.literal('contact.delete'),
+  }),
+  Enrolment: z.strictObject({ contact: Contact.extend({ event }), subscriptionId: text, event }),
   Template,
-  TemplateList,
-  TestSend,
+  TemplateList: z.strictObject({ templates: z.array(Template), ...pages, event }),
+  TestSend: z.strictObject({ success: z.boolean() }),
   DnsRecord,
   Domain,
-  DomainCreation,
-  DomainVerification,
-  DomainNameservers,
-  DomainList,
+  DomainCreation: Domain.extend({ event }),
+  DomainVerification: z.strictObject({ id: text, status: text }),
+  DomainNameservers: z.strictObject({
+    object: z.literal('domain_nameservers'),
+    domainId: text,
+    domain: text,
+    nameservers: z.array(text),
+    dnsProvider: text,
+    event,
+  }),
+  DomainList: z.strictObject({
+    object: z.literal('domain'),
+    domains: z.array(Domain),
+    ...pages,
+    event,
+  }),
   ApiKey,
-  Refusal,
-  BriefRefusal,
+  Refusal: z.strictObject({ message: text, why: text, fix: text, link: z.url() }),
+  BriefRefusal: z.strictObject({ message: text }),
 };
 export type AnswerName = keyof typeof answers;
 

@@ -49,7 +49,6 @@ export const operations: readonly Operation[] = [
       'and `unsubscribedContacts` ignore the query.',
     success: [200, 'ContactList'],
     query: contactListQuery,
-    // Contacts are listed newest first. The three counters ignore search and status.
     run: (organization, { query }) => {
       const { contacts } = organization;
       const { page = 1, limit = 100 } = query;
@@ -85,7 +84,6 @@ export const operations: readonly Operation[] = [
       'What becomes of its history is not shown; here it is gone, and a contact that is created again is new.',
     success: [200, 'ContactDeletion'],
     refusals: { 404: 'Contact not found' },
-    // Removes the contact and everything stored about it.
     run: ({ contacts }, { id }) => {
       const contact = contacts.byId(id);
       if (contact === undefined) return contactNotFound(id);
@@ -144,8 +142,6 @@ export const operations: readonly Operation[] = [
     success: [200, 'Template'],
     refusals: { 404: 'Template not found' },
     body: templateUpdateBody,
-    // Only the given fields change, any status may follow any other, and the version number
-    // does not increase.
     run: (organization, { id, body }) => {
       const template = organization.templates.byId(id);
       if (template === undefined) return templateNotFound(id);
@@ -163,7 +159,6 @@ export const operations: readonly Operation[] = [
     refusals: { 404: 'Template not found' },
     sends: true,
     body: testSendBody,
-    // Puts the email into the outbox. The template supplies whatever the request omits.
     run: (organization, { id, body }) => {
       const template = organization.templates.byId(id);
       if (template === undefined) return templateNotFound(id);
@@ -217,8 +212,6 @@ export const operations: readonly Operation[] = [
     success: [200, 'DomainVerification'],
     refusals: { 400: 'Invalid domain format', 404: 'Domain not found' },
     brief: true,
-    // Whatever the domain's status was, it becomes verifying. The specification does not show
-    // how the check ends; in the emulator, the console ends it.
     run: ({ domains, now }, { id }) => {
       if (!identifier.test(id)) return refuseBriefly(400, 'Invalid domain format');
       const domain = domains.byId(id);
@@ -254,8 +247,6 @@ export const operations: readonly Operation[] = [
       'are made here as those of the other lists: newest first, 20 by default.',
     success: [200, 'DomainList'],
     query: domainListQuery,
-    // The specification does not show this endpoint; the emulator treats it like the other
-    // lists.
     run: ({ domains }, { query: { page = 1, limit = 20 } }) => {
       const listed = domains.listed();
       const domainRows = listed.page(page, limit).map(viewDomain);
@@ -271,7 +262,6 @@ export const operations: readonly Operation[] = [
       'and a disabled key cannot enable itself. Enabling an enabled key changes nothing.',
     success: [200, 'ApiKey'],
     refusals: { 404: 'API key not found' },
-    // An enabled key stays enabled. A revoked key counts as unknown.
     run: ({ keys, now }, { id }) => {
       const key = keys.byId(id);
       if (key === undefined || key.revoked) {

@@ -14,6 +14,8 @@ export interface Operation<Query = unknown, Body = unknown> {
   method: Method;
   /** The path, with at most one parameter, written as {name}. */
   path: string;
+  /** Matches a path, and in it the encoded parameter. */
+  pattern: RegExp;
   route: Route;
   summary: string;
   /** Describes mostly what the specification does not show and how the emulator behaves there. */
@@ -50,7 +52,10 @@ export interface Call<Query, Body> {
   body: Body;
 }
 
-interface Row<Query, Body> extends Omit<Operation<Query, Body>, 'method' | 'path' | 'answer'> {
+interface Row<Query, Body> extends Omit<
+  Operation<Query, Body>,
+  'method' | 'path' | 'pattern' | 'answer'
+> {
   run(organization: Organization, call: Call<Query, Body>): ApiOutcome;
 }
 
@@ -66,6 +71,7 @@ export function operation<Query, Body>(
     ...row,
     method,
     path,
+    pattern: new RegExp(`^${path.replace(/\{\w+\}/, '([^/]+)')}$`),
     answer(organization, asked) {
       const query = readQuery(asked.query);
       if (!query.ok) return query.refusal;
@@ -87,28 +93,15 @@ export function findOperation(
   operations: readonly Operation[],
   { method, path }: { method: string; path: string },
 ): FoundRoute {
-  const segments = path.split('/');
   const allowed: string[] = [];
   for (const operation of operations) {
-    const id = match(operation.path, segments);
+    const found = operation.pattern.exec(path);
+    const id = found ? decode(found[1] ?? '') : undefined;
     if (id === undefined) continue;
     if (operation.method === method) return { operation, id };
     allowed.push(operation.method);
   }
   return { allowed };
-}
-
-/** Returns the parameter, '' if the template has none, undefined if the path does not match. */
-function match(template: string, segments: readonly string[]): string | undefined {
-  const wanted = template.split('/');
-  if (wanted.length !== segments.length) return undefined;
-  let id: string | undefined = '';
-  for (const [index, want] of wanted.entries()) {
-    const segment = segments[index] ?? '';
-    if (want.startsWith('{')) id = segment === '' ? undefined : decode(segment);
-    else if (want !== segment) return undefined;
-  }
-  return id;
 }
 
 /** Decodes a percent-encoded text; undefined if it is malformed. */

@@ -20,24 +20,16 @@ interface Asked {
   body: string;
 }
 
-/** Holds every view under its name; each accepts `?organization=id` and `?count=100`. */
-const views: Record<
-  string,
-  { shows: string; look: (asked: { world: World; count: number }) => Record<string, unknown> }
-> = {
-  state: {
-    shows: 'everything there is, with at most so many of each kind of record',
-    look: ({ world, count }) => world.state(count),
-  },
-  outbox: {
-    shows: 'the test emails that were sent, oldest first',
-    look: ({ world, count }) => ({ outbox: world.outbox(count) }),
-  },
-  requests: {
-    shows: 'what was asked of the API, oldest first',
-    look: ({ world, count }) => ({ requests: world.requests(count) }),
-  },
+/** Says what each view shows; each accepts `?organization=id` and `?count=100`. */
+const views = {
+  state: 'everything there is, with at most so many of each kind of record',
+  outbox: 'the test emails that were sent, oldest first',
+  requests: 'what was asked of the API, oldest first',
 };
+
+function isView(name: string): name is keyof typeof views {
+  return Object.hasOwn(views, name);
+}
 
 /** Returns whether a page of another website, open in the user's browser, sent the request. */
 export function isForeign({ origin, host }: Record<string, string | undefined>): boolean {
@@ -77,72 +69,51 @@ interface Played {
  * Views and actions apply to the first organization, or to the one named by ?organization=id.
  */
 export function createConsole(emulator: Played): (asked: Asked) => ApiOutcome {
-  return (asked) => {
-    const read = readQuery(asked.query);
+  const done = (body: ApiOutcome['body']): ApiOutcome => ({ status: 200, body });
+  return ({ method, path, query, body }) => {
+    const read = readQuery(query);
     if (!read.ok) return read.refusal;
+    const { count, organization = emulator.organizationId } = read.value;
+    const name = path.slice(CONSOLE.length);
     try {
-      return answer(emulator, asked, read.value);
+      const { world, dashboard } = emulator.player(organization);
+      if (method === 'GET' && name === '') return done(listAll(emulator.organizations()));
+      if (method === 'GET' && isView(name)) {
+        return done(name === 'state' ? world.state(count) : { [name]: world[name](count) });
+      }
+      const act = method === 'POST' ? acts.get(name) : undefined;
+      if (act) return act.perform(dashboard, body);
+      if (method !== 'POST' || name !== 'reset') {
+        throw new Invalid(`The emulator's console does not know ${method} ${path}.`);
+      }
+      emulator.reset();
+      return done({ reset: true });
     } catch (error) {
       if (!(error instanceof Invalid)) throw error;
-      return refuse(404, 'Not found', {
-        why: error.message,
-        fix: `GET ${CONSOLE} shows what there is.`,
-      });
+      const fix = `GET ${CONSOLE} shows what there is.`;
+      return refuse(404, 'Not found', { why: error.message, fix });
     }
   };
 }
 
-function answer(
-  emulator: Played,
-  { method, path, body }: Asked,
-  {
-    count,
-    organization = emulator.organizationId,
-  }: { count: number; organization?: string | undefined },
-): ApiOutcome {
-  const name = path.slice(CONSOLE.length);
-  const { world, dashboard } = emulator.player(organization);
-  if (method === 'GET') {
-    if (name === '') {
-      return {
-        status: 200,
-        body: {
-          about: 'The emulator of the platform. What is here needs no key, and counts nowhere.',
-          organizations: emulator.organizations(),
-          look: [
-            ...Object.entries(views).map(([name, { shows }]) => ({ get: CONSOLE + name, shows })),
-            { get: '/openapi.json', shows: 'the API as OpenAPI 3.1' },
-            { get: '/docs', shows: 'the API as a page to read' },
-          ],
-          act: [
-            ...Array.from(acts, ([name, { does, fields }]) => ({
-              post: CONSOLE + name,
-              does,
-              fields,
-            })),
-            { post: `${CONSOLE}reset`, does: 'leads back to the beginning', fields: {} },
-          ],
-          options: {
-            '?organization=': 'the id of one; the first if left out',
-            '?count=': 'default 100',
-          },
-        },
-      };
-    }
-    const view = Object.hasOwn(views, name) ? views[name] : undefined;
-    if (view) return { status: 200, body: view.look({ world, count }) };
-  }
-  if (method === 'POST') {
-    const act = acts.get(name);
-    if (act) return act.perform(dashboard, body);
-    if (name === 'reset') return reset(emulator);
-  }
-  throw new Invalid(`The emulator's console does not know ${method} ${path}.`);
-}
-
-function reset(emulator: Played): ApiOutcome {
-  emulator.reset();
-  return { status: 200, body: { reset: true } };
+function listAll(organizations: string[]) {
+  return {
+    about: 'The emulator of the platform. What is here needs no key, and counts nowhere.',
+    organizations,
+    look: [
+      ...Object.entries(views).map(([name, shows]) => ({ get: CONSOLE + name, shows })),
+      { get: '/openapi.json', shows: 'the API as OpenAPI 3.1' },
+      { get: '/docs', shows: 'the API as a page to read' },
+    ],
+    act: [
+      ...Array.from(acts, ([name, { does, fields }]) => ({ post: CONSOLE + name, does, fields })),
+      { post: `${CONSOLE}reset`, does: 'leads back to the beginning', fields: {} },
+    ],
+    options: {
+      '?organization=': 'the id of one; the first if left out',
+      '?count=': 'default 100',
+    },
+  };
 }
 
 interface Act {

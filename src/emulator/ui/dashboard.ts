@@ -68,15 +68,13 @@ function peopleOf(organization: Organization) {
     /** Records that mail bounced or was reported as spam. The status stays unchanged. */
     suppress: (who: string, reason: string) =>
       change(who, { suppressionReason: reason, suppressedAt: now() }),
-    /** Changes the given fields, as a colleague would. Throws Invalid if the new email is taken. */
+    /**
+     * Changes the given fields, as a colleague would; an email is stored in the form of a sign-up.
+     * Throws Invalid if it is taken.
+     */
     editContact(
       who: string,
-      fields: {
-        /** Stored in the same form as the email of a sign-up. */
-        email?: string | undefined;
-        firstName?: string | undefined;
-        lastName?: string | undefined;
-      },
+      fields: Omit<SignUp, 'email' | 'channels'> & { email?: string | undefined },
     ): ContactView {
       const contact = findContact(who);
       const { firstName = contact.firstName, lastName = contact.lastName } = fields;

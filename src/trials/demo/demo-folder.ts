@@ -38,7 +38,7 @@ const sample = fileURLToPath(new URL('../../../config/', import.meta.url));
  * empty.
  */
 export function makeFolder(dir: string | undefined): Folder {
-  const path = dir === undefined ? numbered() : resolve(dir);
+  const path = dir === undefined ? makeNumbered() : resolve(dir);
   if (dir !== undefined) mkdirSync(path, { recursive: true });
   if (dir !== undefined && readdirSync(path).length > 0) {
     throw new Invalid(`--dir ${path}: the folder is not empty; name a new one`);
@@ -80,29 +80,15 @@ function configIn(example: string): string {
   return document.toString({ lineWidth: 0 });
 }
 
-/**
- * Creates var/demo-1, or the first free number after it. If that fails, creates a temporary folder.
- */
-function numbered(): string {
-  try {
-    mkdirSync('var', { recursive: true });
-    for (let n = 1; ; n += 1) {
-      const path = resolve('var', `demo-${n}`);
-      if (tryMake(path)) return path;
+/** Creates var/demo-1, or the first free number after it; where that fails, a temporary folder. */
+function makeNumbered(): string {
+  for (let n = 1; ; n += 1) {
+    const path = resolve('var', `demo-${n}`);
+    try {
+      if (mkdirSync(path, { recursive: true }) !== undefined) return path;
+    } catch {
+      return mkdtempSync(join(tmpdir(), 'crm-mirror-demo-'));
     }
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error)) throw error;
-    return mkdtempSync(join(tmpdir(), 'crm-mirror-demo-'));
-  }
-}
-
-function tryMake(path: string): boolean {
-  try {
-    mkdirSync(path);
-    return true;
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
-    throw error;
   }
 }
 
