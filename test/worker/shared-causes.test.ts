@@ -5,25 +5,14 @@ import { createSharedCauses } from '../../src/worker/notifications/shared-causes
 function world() {
   let ms = 0;
   const causes = createSharedCauses({ monotonic: () => ms });
-  const about = (mirror: string, isOver: boolean, receiver = 'mail') => ({
-    mirror,
-    cause: 'redis_away redis://r',
-    receiver,
-    isOver,
-  });
+  const cause = 'redis_away redis://r';
   return {
     pass: (seconds: number) => void (ms += seconds * 1_000),
-    has: (mirror: string) => causes.found(mirror, ['redis_away redis://r']),
+    has: (mirror: string) => causes.found(mirror, [cause]),
     lost: (mirror: string) => causes.found(mirror, []),
-    causes,
-    about,
-    /** Decides as a sender does, and stores what is sent or counts as sent. */
-    send(mirror: string, isOver = false, receiver = 'mail') {
-      const notice = about(mirror, isOver, receiver);
-      const is = causes.decide(notice);
-      if (is !== 'wait') causes.sent(notice, is === 'told' ? [mirror] : is);
-      return is;
-    },
+    leave: causes.leave,
+    send: (mirror: string, isOver = false, receiver = 'mail') =>
+      causes.decide(mirror, { cause, receiver, isOver }),
   };
 }
 
@@ -35,15 +24,16 @@ test('three mirrors make one message for each receiver, at the beginning and at 
   has('beta');
   has('gamma');
   pass(6);
-  expect(send('beta')).toEqual(['acme', 'beta', 'gamma']);
-  expect([send('acme'), send('gamma')]).toEqual(['told', 'told']);
+  expect(send('beta')).toBe('told');
+  expect(send('acme')).toEqual(['acme', 'beta', 'gamma']);
+  expect(send('gamma')).toBe('told');
   expect(send('acme', false, 'chat')).toEqual(['acme', 'beta', 'gamma']);
   lost('acme');
   expect(send('acme', true)).toBe('wait');
   lost('beta');
   lost('gamma');
-  expect(send('gamma', true)).toEqual(['acme', 'beta', 'gamma']);
-  expect([send('acme', true), send('beta', true)]).toEqual(['told', 'told']);
+  expect([send('gamma', true), send('beta', true)]).toEqual(['told', 'told']);
+  expect(send('acme', true)).toEqual(['acme', 'beta', 'gamma']);
 });
 
 test('a mirror that finds the cause later counts as told, and is named at the end', () => {
@@ -55,7 +45,8 @@ test('a mirror that finds the cause later counts as told, and is named at the en
   expect(send('beta')).toBe('told');
   lost('acme');
   lost('beta');
-  expect(send('beta', true)).toEqual(['acme', 'beta']);
+  expect(send('beta', true)).toBe('told');
+  expect(send('acme', true)).toEqual(['acme', 'beta']);
 });
 
 test('the next outage is told again', () => {
@@ -80,18 +71,31 @@ test('a process that was started anew tells the end once, although it has told n
   lost('acme');
   expect(send('acme', true)).toBe('wait');
   lost('beta');
-  expect(send('acme', true)).toEqual(['acme']);
+  expect(send('acme', true)).toEqual(['acme', 'beta']);
   expect(send('beta', true)).toBe('told');
 });
 
-test('while one mirror sends the message, no other does, unless it fails', () => {
-  const { pass, has, causes, about, send } = world();
+test('the first mirror tells it until it succeeds, or leaves the process', () => {
+  const { pass, has, leave, lost, send } = world();
   has('acme');
   has('beta');
   pass(11);
-  causes.sending(about('acme', false));
-  expect(send('beta')).toBe('wait');
-  causes.failed(about('acme', false));
-  expect(send('beta')).toEqual(['acme', 'beta']);
-  expect(send('acme')).toBe('told');
+  expect(send('acme')).toEqual(['acme', 'beta']);
+  expect(send('beta')).toBe('told');
+  expect(send('acme')).toEqual(['acme', 'beta']);
+  leave('acme');
+  lost('beta');
+  expect(send('beta', true)).toEqual(['acme', 'beta']);
+});
+
+test('a mirror that comes long after the end tells it by itself', () => {
+  const { pass, has, lost, send } = world();
+  has('acme');
+  pass(11);
+  send('acme');
+  lost('acme');
+  expect(send('acme', true)).toEqual(['acme']);
+  expect(send('beta', true)).toBe('told');
+  pass(301);
+  expect(send('gamma', true)).toEqual(['gamma']);
 });

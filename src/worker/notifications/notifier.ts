@@ -124,6 +124,7 @@ export function createNotifier(config: Config, options: NotifierOptions) {
     async close(): Promise<void> {
       over.abort();
       await Promise.all([...standing, ...faulty].map(async ({ ended }) => ended()));
+      causes?.leave(config.mirror);
       await Promise.all(sinks.map(async (sink) => sink.close()));
     },
   };
@@ -225,21 +226,13 @@ function createSender(line: Line) {
   async function attempt({ notices, message, isTold }: Draft): Promise<Outcome> {
     const tried = (isSent: boolean) =>
       notices.map((notice) => ({ notice, at: clock.now(), isSent }));
-    const shared = notices.flatMap((notice) => shareCause(line, notice) ?? []);
     const unable = store(tried(false));
     if (unable !== undefined) {
       throw new Busy(`nothing is sent while it cannot be stored that it was: ${unable}`);
     }
-    for (const one of shared) one.sending();
-    let outcome: Outcome | undefined;
-    try {
-      outcome = isTold ? { is: 'sent' } : await sink.deliver(message, shell.abort);
-    } finally {
-      if (outcome?.is !== 'sent') for (const one of shared) one.failed();
-    }
+    const outcome: Outcome = isTold ? { is: 'sent' } : await sink.deliver(message, shell.abort);
     if (outcome.is !== 'sent') return outcome;
     const lost = store(tried(true));
-    for (const one of shared) one.sent(message.mirrors);
     const but = outcome.but ?? (lost && `it cannot be stored that this was sent: ${lost}`);
     if (!isTold) {
       for (const notice of notices) log.noticed(notice, undefined, { to: sink.name, but });
@@ -318,10 +311,7 @@ function draftMessage(line: Line, seen: Seen, earlier: Draft | undefined): Draft
   const wanted = due.filter(({ type, trouble, subject }) =>
     type === 'mirror.recovered' ? !seen.isRunning || isPresent(subject) : sink.wants(trouble),
   );
-  const decided = wanted.map((notice) => ({
-    notice,
-    is: shareCause(line, notice)?.decide() ?? [],
-  }));
+  const decided = wanted.map((notice) => ({ notice, is: decideShared(line, notice) }));
   const alone = decided.filter(({ is }) => is !== 'told' && is !== 'wait' && is.length < 2);
   const one = decided.find(({ is }) => is === 'told' || (is !== 'wait' && is.length > 1));
   const [first, ...more] = one ? [one.notice] : alone.map(({ notice }) => notice);
@@ -347,18 +337,12 @@ function contentOf(notices: readonly Notice[]): string {
   return JSON.stringify(notices.map(({ type, subject, withheld }) => [type, subject, withheld]));
 }
 
-/** Returns what the mirrors of this process do about a cause that they may share. */
-function shareCause({ causes, config, sink }: Line, { subject, type }: Notice) {
+/** Decides who tells of a cause that mirrors of this process may share; [] if it is not shared. */
+function decideShared({ causes, config, sink }: Line, { subject, type }: Notice) {
   const cause = causeOf(config, subject);
-  if (!causes || cause === undefined) return undefined;
-  const { mirror } = config;
-  const about = { mirror, cause, receiver: sink.receiver, isOver: type === 'mirror.recovered' };
-  return {
-    decide: () => causes.decide(about),
-    sending: () => causes.sending(about),
-    failed: () => causes.failed(about),
-    sent: (mirrors: readonly string[] = [mirror]) => causes.sent(about, mirrors),
-  };
+  if (!causes || cause === undefined) return [];
+  const { receiver } = sink;
+  return causes.decide(config.mirror, { cause, receiver, isOver: type === 'mirror.recovered' });
 }
 
 function sayWhy(error: unknown): string {

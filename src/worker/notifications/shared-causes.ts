@@ -1,84 +1,79 @@
 /**
  * Makes one message of a cause that several mirrors of a process have, such as a Redis or a
- * platform that is away. A cause is told once to each receiver, whichever mirrors name it.
+ * platform that is away. Of the mirrors that have the same receiver, the first one tells it of the
+ * cause and of its end, for all of them, and tries again where that fails:
  *
- *   a mirror finds            the receiver was        result
- *   the cause, since seconds  not told of it          waits, so that the others find it, too
- *   the cause                 not told of it          one message for all mirrors that have it
- *   the cause                 told by another mirror  counts as told
- *   the cause, or its end     being told by another   waits
- *                             mirror
- *   that it is over           told, and another       waits
- *                             mirror still has it
- *   that it is over           told                    one message for all mirrors that had it
- *   that it is over           told so by another      counts as told
+ *   a mirror has to tell      while                       result
+ *   a cause, or its end       another one came first      counts as told
+ *   a cause                   it is seconds old           waits, so that the others find it, too
+ *   the end                   another mirror still has it waits
+ *   a cause                   it is older                 one message for all that have it
+ *   the end                   no mirror has it            one message for all that had it
  */
 import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Clock } from '../../domain/clock.ts';
 import type { Config } from '../../config/config.ts';
 
-/** A notice about a cause, as one mirror would send it to one receiver. */
-interface CausedNotice {
-  mirror: string;
-  cause: string;
-  receiver: string;
-  isOver: boolean;
-}
-
 /** How long the mirrors of a process have to find the same cause, in milliseconds. */
 const gatherMs = 10_000;
 /** How long an end that was told counts for the other mirrors as well. */
 const overMs = 300_000;
 
-export type SharedCauses = ReturnType<typeof createSharedCauses>;
-
-/** What one receiver was told of one cause: by which mirrors, or when it was told to be over. */
-interface ToldCause {
-  mirrors?: readonly string[];
-  overAt?: number;
-  sender?: string | undefined;
+interface Standing {
+  /** Since when each mirror has found the cause, and all that had it since it began. */
+  since: Map<string, number>;
+  had: Set<string>;
 }
 
+interface Tellers {
+  mirrors: Set<string>;
+  /** When the end was told first. */
+  overAt?: number;
+}
+
+export type SharedCauses = ReturnType<typeof createSharedCauses>;
+
 export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>) {
-  /** Since when each mirror has found each cause. */
-  const standing = new Map<string, Map<string, number>>();
-  const told = new Map<string, ToldCause>();
-  const nameOf = ({ receiver, cause }: CausedNotice): string => `${cause}\n${receiver}`;
-  const setSender = (notice: CausedNotice, sender: string | undefined): void =>
-    void told.set(nameOf(notice), { ...told.get(nameOf(notice)), sender });
+  const standing = new Map<string, Standing>();
+  /** The mirrors that have to tell a receiver of a cause, in order. */
+  const tellers = new Map<string, Tellers>();
   return {
     found(mirror: string, causes: readonly string[]): void {
-      for (const [cause, mirrors] of standing) if (!causes.includes(cause)) mirrors.delete(mirror);
+      for (const [cause, { since }] of standing) if (!causes.includes(cause)) since.delete(mirror);
       for (const cause of causes) {
-        const mirrors = standing.get(cause) ?? new Map<string, number>();
-        standing.set(cause, mirrors);
-        if (!mirrors.has(mirror)) mirrors.set(mirror, monotonic());
+        const known = standing.get(cause);
+        const is: Standing =
+          known && known.since.size > 0 ? known : { since: new Map(), had: new Set() };
+        standing.set(cause, is);
+        if (!is.since.has(mirror)) is.since.set(mirror, monotonic());
+        is.had.add(mirror);
       }
     },
-    /** Returns the mirrors that a message has to name, or why there is none. */
-    decide(notice: CausedNotice): readonly string[] | 'told' | 'wait' {
-      const { mirror, cause, isOver } = notice;
-      const found = standing.get(cause) ?? new Map<string, number>();
-      const { mirrors, overAt, sender = mirror } = told.get(nameOf(notice)) ?? {};
-      if (sender !== mirror) return 'wait';
-      if (isOver) {
-        if (overAt !== undefined && monotonic() - overAt < overMs) return 'told';
-        return found.size > 0 ? 'wait' : (mirrors ?? [mirror]);
-      }
-      if (mirrors) return 'told';
-      if (monotonic() - Math.min(...found.values()) < gatherMs) return 'wait';
-      return [...new Set([mirror, ...found.keys()])].toSorted();
+    /** The mirror is served by another process from now on. */
+    leave(mirror: string): void {
+      for (const { since } of standing.values()) since.delete(mirror);
+      for (const { mirrors } of tellers.values()) mirrors.delete(mirror);
     },
-    /** Stores that this mirror sends the message now, so that no other one does. */
-    sending: (notice: CausedNotice): void => setSender(notice, notice.mirror),
-    failed: (notice: CausedNotice): void => setSender(notice, undefined),
-    /** Stores that a message was sent, or counts as sent. */
-    sent(notice: CausedNotice, mirrors: readonly string[]): void {
-      const before = told.get(nameOf(notice))?.mirrors ?? [];
-      const all = new Set([...before, ...mirrors, notice.mirror]);
-      const now = notice.isOver ? { overAt: monotonic() } : { mirrors: [...all].toSorted() };
-      told.set(nameOf(notice), now);
+    /** Returns the mirrors that a message of this mirror has to name, or why there is none. */
+    decide(
+      mirror: string,
+      { cause, receiver, isOver }: { cause: string; receiver: string; isOver: boolean },
+    ): readonly string[] | 'told' | 'wait' {
+      const name = `${cause}\n${receiver}`;
+      const known = tellers.get(name);
+      const overAt = known?.overAt ?? Infinity;
+      const isPast = isOver ? monotonic() - overAt >= overMs : overAt < Infinity;
+      const told: Tellers = known && !isPast ? known : { mirrors: new Set() };
+      tellers.set(name, told);
+      told.mirrors.add(mirror);
+      const [first] = told.mirrors;
+      const { since, had }: Standing = standing.get(cause) ?? { since: new Map(), had: new Set() };
+      const isEarly = monotonic() - Math.min(...since.values()) < gatherMs;
+      if (isOver ? since.size > 0 : isEarly) return 'wait';
+      if (isOver) told.overAt ??= monotonic();
+      if (first !== mirror) return 'told';
+      return [...new Set([mirror, ...(isOver && isPast ? [] : had)])].toSorted();
     },
   };
 }
