@@ -43,12 +43,20 @@ export async function follow(queue: RunQueue, { file, schedule }: Workable): Pro
   }
 }
 
-/** How often the schedule is compared with what Redis has of it. */
-const checkMs = 30_000;
+/**
+ * How often the schedule is compared with what Redis has of it: without a reason, because that costs
+ * a dozen commands for each mirror, and with one.
+ */
+const checkMs = 300_000;
+const soonMs = 30_000;
 
 interface CheckedSchedule {
   /** Returns whether this worker has the mirror, and Redis is there. */
   isDue(): boolean;
+  /** Returns a value that differs after Redis was emptied. */
+  doubts(): number;
+  /** Returns whether a run is overdue. */
+  isLate(): boolean;
   /** Called with why Redis refuses the schedule, or undefined if it has all of it. */
   refused(why: string | undefined): void;
   /** Called with the policy by which Redis drops keys, or undefined if it drops none. */
@@ -61,24 +69,32 @@ export async function keepWhole(
   queue: RunQueue,
   config: Workable,
   { stop, note }: Shell,
-  { isDue, refused, evicts, clock }: CheckedSchedule,
+  { isDue, doubts, isLate, refused, evicts, clock }: CheckedSchedule,
 ): Promise<void> {
+  /** When it was compared, unless it has to be soon again. */
+  let wholeAt = Number.NEGATIVE_INFINITY;
+  let known = 0;
   const mend = async (): Promise<void> => {
+    wholeAt = Number.NEGATIVE_INFINITY;
+    known = doubts();
     const lost = await follow(queue, config);
     if (lost.length > 0) {
       const reason = `Redis had lost a part of the schedule (${lost.map(tickWords).join(', ')})`;
       const fix = 'it is stored again; see that nothing removes keys of crm-mirror from this Redis';
       note(`crm-mirror: ${config.mirror}: ${renderProblem({ reason, fix })}`);
     }
-    evicts(await queue.evictsBy());
+    const policy = await queue.evictsBy();
+    evicts(policy);
     refused(undefined);
+    if (policy === undefined) wholeAt = clock.monotonic();
   };
   const failed = (error: unknown): void => {
     if (!stop.aborted) refused(explain(error).problem.reason);
   };
   while (!stop.aborted) {
-    if (isDue()) await mend().catch(failed);
-    await clock.sleep(checkMs, stop).catch(() => undefined);
+    const isOld = clock.monotonic() - wholeAt >= checkMs;
+    if (isDue() && (isOld || isLate() || doubts() !== known)) await mend().catch(failed);
+    await clock.sleep(soonMs, stop).catch(() => undefined);
   }
 }
 
@@ -129,6 +145,7 @@ export function watchOverdue({
   const due = new Map<Tick, number>();
   const busy = new Set<Tick>();
   let hasRun = false;
+  let isLate = false;
   let lookedAt = 0;
   let fromMs = 0;
   const begin = (): void => {
@@ -154,6 +171,8 @@ export function watchOverdue({
         return end;
       };
     },
+    /** Returns whether a run was overdue at the last look. */
+    isLate: () => isLate,
     /** Looks; called every few seconds while the worker has the mirror and Redis is there. */
     look(): void {
       const at = clock.now();
@@ -166,7 +185,8 @@ export function watchOverdue({
       const late = [...due].filter(([, ms]) => at - Math.max(ms, fromMs) > lateMs);
       if (late.length === 0 && hasRun) outages.works('schedule', true);
       const kept = late.filter(([tick]) => !isBusy(tick));
-      if (kept.length === 0 || isHalted()) return;
+      isLate = kept.length > 0 && !isHalted();
+      if (!isLate) return;
       const words = kept.map(([tick, ms]) => `${tickWords(tick)} was due at ${instant(ms)}`);
       outages.failed('schedule', { reason: words.join(', ') }, 'probe');
     },

@@ -214,7 +214,10 @@ async function begin(parts: Parts): Promise<void> {
   await parts.connections.node.begun;
   redis.answers();
   const isDue = (): boolean => !parts.isLeaving && home.isHere() && redis.isThere();
+  const { isLate } = parts.overdue;
+  const { doubts } = parts.connections.node;
   const { refused, evicts } = redis;
+  const checks = { isDue, doubts, isLate, refused, evicts, clock };
   let kept: Promise<void> | undefined;
   const due = [
     ...dueIn(schedule).map(({ tick }) => tickWords(tick)),
@@ -237,7 +240,7 @@ async function begin(parts: Parts): Promise<void> {
       if (!seal) throw new Invalid(`${config.memory.keyFile}: the key of the memory is gone`);
       return doHanded({ config, shell, home, seal, now: systemClock.now }, taken);
     });
-    kept ??= keepWhole(queue, config, shell, { isDue, refused, evicts, clock });
+    kept ??= keepWhole(queue, config, shell, checks);
     await home.stay();
     if (isEnding(parts)) return;
     await restQueues(parts);

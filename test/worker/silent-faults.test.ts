@@ -185,8 +185,9 @@ describe.each([
 
 describe('of a Redis that loses data', () => {
   test('the schedule is stored again, and a line says so', async () => {
-    const { redis, notes } = await working();
+    const { redis, notes, minutes } = await working();
     await redis.remove('crm-mirror:runs-world:repeat:full');
+    await minutes(5);
     const lost = 'world: Redis had lost a part of the schedule (full) → it is stored again';
     await untilHolds(() => expect(notes.join('\n')).toContain(lost));
     await pause(200);
@@ -197,6 +198,7 @@ describe('of a Redis that loses data', () => {
     const { redis, served, told, overview, minutes } = await working();
     expect(served.faults()).toEqual([]);
     await redis.evictBy('allkeys-lru');
+    await minutes(5);
     await untilHolds(() => expect(served.faults()).toMatchObject([{ code: 'redis_evicts' }]));
     expect(await overview()).toContain('(maxmemory-policy allkeys-lru)');
     await minutes(2);
@@ -206,9 +208,10 @@ describe('of a Redis that loses data', () => {
   });
 
   test('a Redis that refuses the schedule is reported as away, and once', async () => {
-    const { redis, served, notes } = await working();
+    const { redis, served, notes, minutes } = await working();
     await redis.remove('crm-mirror:runs-world:repeat');
     await redis.fill(1);
+    await minutes(5);
     await untilHolds(() => expect(served.away()).toContain('Redis refuses the schedule (OOM'));
     await pause(200);
     expect(notes.filter((line) => line.includes('OOM'))).toHaveLength(1);
