@@ -12,7 +12,7 @@ import { serveCommands } from '../compose/queues/command-queue.ts';
 import { openEventQueue } from '../compose/queues/event-queue.ts';
 import { viewQueues } from '../compose/queues/queue-view.ts';
 import { deliveryLogOf } from '../compose/queues/delivery-log.ts';
-import type { WorkerConnections } from '../compose/queues/shared-connections.ts';
+import type { Connections } from '../compose/queues/shared-connections.ts';
 import { openRunQueue, type RunQueue } from '../compose/queues/run-queue.ts';
 import { dueIn, tickWords } from '../compose/queues/run-schedule.ts';
 import { sealIn } from '../compose/queues/payload-encryption.ts';
@@ -46,7 +46,7 @@ export interface ServeOptions extends MirrorSettings {
   /** Whether to take the mirror even if this is not the newest snapshot. */
   acceptLost: boolean;
   /** The connections that the mirrors of the worker share. */
-  connections: WorkerConnections;
+  connections: Connections;
   /** Looks whether hosts can be reached; mirrors of one process share it. */
   probe?: Probe | undefined;
   /** The clock by which problems are looked for; by default that of this machine. */
@@ -58,7 +58,7 @@ export type Served = ReturnType<typeof serve>;
 /** Prints errors, and rejects `failed` if one cannot be fixed while running. */
 export function serve(config: Workable, outer: Shell, options: ServeOptions) {
   const parts: Parts = openParts(config, outer, options);
-  const { mirror, redis: url, contacts } = config;
+  const { mirror, contacts } = config;
   const { home, events, redis, queue, quick, failed, over } = parts;
   const { shell, outages, clock, probe, overdue } = parts;
   const { isOurs: isHere } = home;
@@ -66,7 +66,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
   const { look: lookForOverdue } = overdue;
   void pulse({ config, outages, clock, probe, isHere, away, lookForOverdue }, shell.stop);
   const hook = contacts?.webhook;
-  const view = viewQueues({ url, mirror, connections: options.connections });
+  const view = viewQueues(mirror, { quick: options.connections.quick() });
   // The key is there since the first run.
   const seal = () => sealIn(config, randomBytes);
   const logDeliveries = () => deliveryLogOf(quick.redis, { mirror, clock: systemClock, seal });
@@ -122,7 +122,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
 
 function openParts(config: Workable, outer: Shell, options: ServeOptions) {
   const over = new AbortController();
-  const { mirror, redis: url, contacts } = config;
+  const { mirror, contacts } = config;
   const { acceptLost, turns, clock = systemClock, probe = createProbe(systemClock) } = options;
   const outages = recordOutages(config.snapshot, clock);
   const isHalted = (): boolean => {
@@ -137,7 +137,7 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions) {
   const overdue = watchOverdue({ schedule: config.schedule, outages, clock, isHalted });
   const shell = { ...outer, stop: AbortSignal.any([outer.stop, over.signal]), outages };
   const { connections } = options;
-  const place = { url, mirror, clock: systemClock, connections };
+  const place = { mirror, clock: systemClock, connections };
   const failed = Promise.withResolvers<never>();
   const quick = connections.quick();
   const { node } = connections;
@@ -171,7 +171,7 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions) {
     const reason = 'without the key of the memory, no erasure is accepted';
     throw new Unavailable(`${config.memory.keyFile}: ${reason}`, { acted: 'no' });
   };
-  const events = hook && openEventQueue({ ...place, sign, notice: () => undefined });
+  const events = hook && openEventQueue({ ...place, sign });
   const queue: RunQueue = openRunQueue({
     ...place,
     notice(lost) {
@@ -224,7 +224,7 @@ async function begin(parts: Parts): Promise<void> {
     ...(events ? ['events'] : []),
   ];
   const { connections } = parts;
-  const place = { url: config.redis, mirror, clock: systemClock, connections };
+  const place = { mirror, clock: systemClock, connections };
   for (;;) {
     await home.taken();
     if (isEnding(parts)) return;

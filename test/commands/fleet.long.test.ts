@@ -12,6 +12,7 @@ import { ownerOf } from '../../src/compose/fleet/mirror-owner.ts';
 import { serve } from '../support/http/test-server.ts';
 import { sharedRedis } from '../support/redis.ts';
 import { createWorld, launch } from '../support/engine/engine-world.ts';
+import { connectTo } from '../support/worker/connections.ts';
 import { startFolder, until } from '../support/worker/fleet.ts';
 
 const redis = await sharedRedis();
@@ -88,10 +89,10 @@ type Stage = Awaited<ReturnType<typeof stage>>;
 
 /** New people, each told of once in an event, until it is ended; answers their number. */
 function telling({ people }: Stage) {
+  const connections = connectTo(redis.url);
   const queues = new Map(
     eventful.map((mirror) => {
-      const place = { url: redis.url, mirror, clock: systemClock, notice: () => undefined };
-      return [mirror, openEventQueue(place)] as const;
+      return [mirror, openEventQueue({ mirror, clock: systemClock, connections })] as const;
     }),
   );
   let told = 0;

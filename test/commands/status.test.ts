@@ -15,6 +15,7 @@ import {
   type Mirrored,
   tamper,
 } from '../support/commands/mirrored-contacts.ts';
+import { connectTo } from '../support/worker/connections.ts';
 import { refusing } from '../support/commands/notice-receivers.ts';
 
 const hashed = expect.stringMatching(/^#[0-9a-f]{12}$/);
@@ -194,7 +195,7 @@ describe('status', () => {
     world.config({ redis: redis.url, schedule: { full, fast } });
     await world.call('sync');
     recordOutages(world.path, systemClock).beat();
-    const place = { url: redis.url, mirror: 'world', clock: systemClock };
+    const place = { mirror: 'world', clock: systemClock, connections: connectTo(redis.url) };
     const queue = openRunQueue({ ...place, notice: () => undefined });
     onTestFinished(queue.close);
     const nothing = { templates: undefined, sentinel: undefined };

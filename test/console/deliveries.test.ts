@@ -15,6 +15,7 @@ import { faultsOf, look, startConsole, viewer } from '../support/console/running
 import { serve } from '../support/http/test-server.ts';
 import { ownRedis } from '../support/redis.ts';
 import { startServer } from '../support/server/started-server.ts';
+import { connectTo } from '../support/worker/connections.ts';
 import { untilHolds } from '../support/waiting.ts';
 
 const secret = `whsec_${Buffer.alloc(24).toString('base64')}`;
@@ -49,8 +50,8 @@ async function delivered() {
   });
   expect((await world.call('sync')).code).toBe(0);
   const key = readMemoryKey(loadConfig(file, {}).memory.keyFile)?.secret ?? '';
-  const place = { url: redis.url, mirror: 'world', clock: systemClock };
-  const events = openEventQueue({ ...place, notice: () => undefined });
+  const place = { mirror: 'world', clock: systemClock, connections: connectTo(redis.url) };
+  const events = openEventQueue(place);
   const client = new Redis(redis.url);
   const seal = () => sealOf({ key, mirror: 'world', random: randomBytes });
   const deliveries = deliveryLogOf(client, { mirror: 'world', clock: systemClock, seal });

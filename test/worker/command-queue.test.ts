@@ -10,6 +10,7 @@ import {
   type HandedOver,
 } from '../../src/compose/queues/command-queue.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
+import { connectTo } from '../support/worker/connections.ts';
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));
@@ -17,6 +18,8 @@ beforeEach(async () => redis.flush());
 afterAll(async () => redis.close());
 
 const options = () => ({ url: redis.url, mirror: 'acme', clock: systemClock });
+const serve = (work: Parameters<typeof serveCommands>[1]) =>
+  serveCommands({ ...options(), connections: connectTo(redis.url) }, work);
 const handed = (sealed: string, how: HandedOver['how']): HandedOver => ({
   sealed,
   renew: () => sealed,
@@ -31,7 +34,7 @@ test('commands that may run beside others do not wait for exclusive ones', async
   const go = Promise.withResolvers<void>();
   let most = 0;
   let atOnce = 0;
-  const served = serveCommands(options(), async ({ sealed }) => {
+  const served = serve(async ({ sealed }) => {
     if (sealed !== 'all') return 'forgotten';
     atOnce += 1;
     most = Math.max(most, atOnce);
@@ -50,7 +53,7 @@ test('commands that may run beside others do not wait for exclusive ones', async
 
 test('a command for another process is offered again', async () => {
   let times = 0;
-  const served = serveCommands(options(), async () => {
+  const served = serve(async () => {
     times += 1;
     return times > 1 ? 'done' : 'elsewhere';
   });
@@ -67,7 +70,7 @@ test('a caller that waits keeps its command valid, also in the hands of a worker
   const renew = (): string => `renewed ${(times += 1)}`;
   const given = handOver({ ...options(), clock }, { ...handed('first', 'alone'), renew });
   await expect.poll(() => times).toBeGreaterThan(0);
-  const served = serveCommands(options(), async ({ sealed, latest }) => {
+  const served = serve(async ({ sealed, latest }) => {
     expect(sealed).toMatch(/^renewed/);
     await expect.poll(latest).not.toBe(sealed);
     return latest();
@@ -77,7 +80,7 @@ test('a caller that waits keeps its command valid, also in the hands of a worker
 });
 
 test('the caller reads why a command was refused', async () => {
-  const served = serveCommands(options(), async () => {
+  const served = serve(async () => {
     throw new Error('sealed with another key\ncrm-mirror: all is well');
   });
   const refused = await handOver(options(), handed('ann', 'beside')).catch(explain);
@@ -89,7 +92,7 @@ test('the caller reads why a command was refused', async () => {
 
 test('a command that is offered again, because Redis was away, is done once', async () => {
   let times = 0;
-  const served = serveCommands(options(), async () => {
+  const served = serve(async () => {
     times += 1;
     redis.pause();
     await sleep(6_000);

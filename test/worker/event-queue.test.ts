@@ -1,7 +1,6 @@
 /** Events in a real Redis: what is folded, what is kept, what is tried again. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -14,10 +13,9 @@ import {
   type ServeOptions,
   type Worked,
 } from '../../src/compose/queues/event-queue.ts';
-import { ownConnections } from '../../src/compose/queues/shared-connections.ts';
-import { serveRaw } from '../support/http/test-server.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { untilHolds } from '../support/waiting.ts';
+import { connectTo } from '../support/worker/connections.ts';
 import { playsAll } from '../support/extent.ts';
 
 let redis: TestRedis;
@@ -35,10 +33,10 @@ afterAll(async () => redis.close());
 const until = async (holds: () => boolean | Promise<boolean>): Promise<void> =>
   untilHolds(async () => expect(await holds()).toBe(true));
 
-function open(mirror = 'acme', notices: (string | undefined)[] = []): EventQueue {
+function open(mirror = 'acme'): EventQueue {
   const sign = (id: string): string => `signed ${id}`;
-  const notice = (lost: string | undefined) => void notices.push(lost);
-  const queue = openEventQueue({ url: redis.url, mirror, clock: systemClock, sign, notice });
+  const connections = connectTo(redis.url);
+  const queue = openEventQueue({ mirror, clock: systemClock, sign, connections });
   opened.push(queue);
   return queue;
 }
@@ -279,8 +277,7 @@ test('closing waits for active jobs', async () => {
 
 test('without Redis events are refused at once, and accepted when it is back', async () => {
   await redis.kill();
-  const notices: (string | undefined)[] = [];
-  const queue = open('acme', notices);
+  const queue = open();
   // It answers while Redis is away: nobody waits for it to come back.
   const expectRefused = async () => {
     const asked = [queue.add(['a']), queue.remember('m'), queue.knows('m'), queue.lagMs()];
@@ -291,8 +288,7 @@ test('without Redis events are refused at once, and accepted when it is back', a
   await expectRefused();
   const { worked } = serve(queue, () => 'done');
   await redis.start();
-  await until(() => notices.length === 2);
-  await queue.add(['a']);
+  await untilHolds(async () => queue.add(['a']));
   await until(() => worked.length === 1);
   // Redis hangs: the answer is unknown, and nobody is kept waiting.
   redis.pause();
@@ -309,22 +305,4 @@ test('without Redis events are refused at once, and accepted when it is back', a
   await expectRefused();
   await queue.close();
   await redis.start();
-});
-
-test('closing ends a connection that Redis never answers', async () => {
-  const sockets: Socket[] = [];
-  const silent = await serveRaw((socket) => void sockets.push(socket.resume()));
-  const port = Number(new URL(silent).port);
-  const own = ownConnections(redis.url);
-  const patient = own.patient();
-  // BullMQ opens its blocking connection as a duplicate of the given one.
-  const settings = { maxRetriesPerRequest: null, retryStrategy: () => null };
-  patient.redis.duplicate = () => new Redis(port, '127.0.0.1', settings);
-  const connections = { ...own, patient: () => patient };
-  const options = { url: redis.url, mirror: 'acme', clock: systemClock, notice: () => undefined };
-  const queue = openEventQueue({ ...options, connections });
-  serve(queue);
-  await until(() => patient.redis.status === 'ready' && sockets.length === 1);
-  await queue.close();
-  await until(() => sockets.every(({ closed }) => closed));
 });

@@ -19,6 +19,7 @@ import {
 } from '../../src/compose/queues/shared-connections.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { untilHolds } from '../support/waiting.ts';
+import { connectTo } from '../support/worker/connections.ts';
 
 let redis: TestRedis;
 const closing: (() => Promise<void>)[] = [];
@@ -49,7 +50,7 @@ function served(
   by: Clock = systemClock,
 ) {
   const connections = shared.to(redis.url);
-  const queue = openEventQueue({ url: redis.url, mirror, clock: by, notice, connections });
+  const queue = openEventQueue({ mirror, clock: by, connections });
   const worked: string[] = [];
   const serveOptions = { concurrency: 2, failed: notice };
   queue.serve(async (id) => {
@@ -89,7 +90,7 @@ test('processes the events and runs of forty mirrors on three connections', asyn
   const ran = new Set<string>();
   for (const at of mirrors.keys()) {
     const connections = shared.to(redis.url);
-    const runs = openRunQueue({ url: redis.url, mirror: `m${at}`, clock, notice, connections });
+    const runs = openRunQueue({ mirror: `m${at}`, clock, notice, connections });
     const patterns = { full: '* * * * * *', fast: undefined, templates: undefined };
     await runs.follow({ patterns: { ...patterns, sentinel: undefined }, timezone: 'UTC' });
     runs.serve(async () => {
@@ -188,7 +189,8 @@ test('takes over the job of a process that was killed', async () => {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   onTestFinished(() => void other.kill('SIGKILL'));
-  const own: EventQueue = openEventQueue({ url: redis.url, mirror: 'acme', clock, notice });
+  const connections = connectTo(redis.url);
+  const own: EventQueue = openEventQueue({ mirror: 'acme', clock, connections });
   closing.push(async () => own.close());
   await own.add(['never']);
   await once(other.stdout, 'data');
@@ -204,7 +206,7 @@ test('a mirror that leaves takes no more jobs, and gets them when it is back', a
   await first.queue.add(['a']);
   await isTrue(() => first.worked.join() === 'a');
   await first.queue.close();
-  const adding = openEventQueue({ url: redis.url, mirror: 'acme', clock, notice });
+  const adding = openEventQueue({ mirror: 'acme', clock, connections: connectTo(redis.url) });
   closing.push(async () => adding.close());
   await adding.add(['b']);
   await other.queue.add(['x']);

@@ -7,6 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { openEventQueue } from '../../src/compose/queues/event-queue.ts';
 import { sharedRedis } from '../support/redis.ts';
+import { connectTo } from '../support/worker/connections.ts';
 
 const redis = await sharedRedis();
 
@@ -16,8 +17,8 @@ test.each([
   ['lost meanwhile', async () => void pause(200).then(redis.kill), async () => redis.start()],
   ['hanging', async () => redis.pause(), async () => redis.resume()],
 ])('a job is released on Redis %s', async (_, harm, mend) => {
-  const options = { url: redis.url, mirror: 'acme', clock: systemClock, notice: () => undefined };
-  const queue = openEventQueue(options);
+  const connections = connectTo(redis.url);
+  const queue = openEventQueue({ mirror: 'acme', clock: systemClock, connections });
   const taker = fileURLToPath(new URL('../support/worker/job-taker.ts', import.meta.url));
   const child = spawn(process.execPath, [taker, redis.url, 'acme'], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -7,6 +7,7 @@ import { openRunQueue } from '../../src/compose/queues/run-queue.ts';
 import type { Schedule } from '../../src/compose/queues/run-schedule.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { untilHolds } from '../support/waiting.ts';
+import { connectTo } from '../support/worker/connections.ts';
 
 let redis: TestRedis;
 beforeAll(async () => void (redis = await ownRedis()));
@@ -14,7 +15,7 @@ afterAll(async () => redis.close());
 
 const opened = (mirror: string, now = systemClock.now) => {
   const queue = openRunQueue({
-    url: redis.url,
+    connections: connectTo(redis.url),
     mirror,
     clock: { ...systemClock, now },
     notice: () => undefined,
@@ -23,7 +24,7 @@ const opened = (mirror: string, now = systemClock.now) => {
   return queue;
 };
 const viewed = (mirror: string) => {
-  const view = viewQueues({ url: redis.url, mirror });
+  const view = viewQueues(mirror, { url: redis.url });
   onTestFinished(view.close);
   return view;
 };

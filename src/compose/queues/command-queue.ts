@@ -10,7 +10,7 @@ import { retrySchedules } from '../../domain/retry-schedules.ts';
 import { takeJobs } from './job-consumer.ts';
 import { commandsOf, prefix } from './queue-names.ts';
 import { connectPatiently, connectQuickly } from './redis-connections.ts';
-import { ownConnections, type QueuePlace } from './shared-connections.ts';
+import type { QueuePlace } from './shared-connections.ts';
 
 const kept = { age: 3_600 };
 
@@ -43,7 +43,7 @@ const goneAfter = 6;
  * with the worker's message, and the signal's reason.
  */
 export async function handOver(
-  { url, mirror, clock }: QueuePlace,
+  { url, mirror, clock }: { url: string; mirror: string; clock: Clock },
   handed: HandedOver,
 ): Promise<string> {
   const name = commandsOf(mirror, handed.how);
@@ -144,7 +144,7 @@ export interface TakenCommand {
  * goes to the caller. `elsewhere` means that another process has to run the command.
  */
 export function serveCommands(
-  { url, mirror, clock, connections = ownConnections(url) }: QueuePlace,
+  { mirror, clock, connections }: QueuePlace,
   work: (taken: TakenCommand) => Promise<string>,
 ): { close(): Promise<void> } {
   const serve = (how: 'beside' | 'alone', concurrency: number) => {

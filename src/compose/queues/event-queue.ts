@@ -17,9 +17,8 @@
 import { createHash } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { z } from 'zod';
-import type { Clock } from '../../domain/clock.ts';
-import { connectQuickly, hearOf, type Quick } from './redis-connections.ts';
-import { type Connections, ownConnections, type QueuePlace } from './shared-connections.ts';
+import { connectQuickly, type Quick } from './redis-connections.ts';
+import type { QueuePlace } from './shared-connections.ts';
 import { takeJobs } from './job-consumer.ts';
 import { eventsOf, prefix } from './queue-names.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
@@ -30,11 +29,6 @@ interface EventQueueOptions extends QueuePlace {
    * changes. What it throws, `add` throws.
    */
   sign?: ((id: string) => string) | undefined;
-  /**
-   * Called with the reason when the connection to Redis is lost, and with undefined when it is
-   * established or restored.
-   */
-  notice(lost: string | undefined): void;
 }
 
 /** `erased` is a privacy deletion, which is more than an ordinary deletion. */
@@ -84,16 +78,8 @@ const jobOptions = {
  * Opens the queue. Nothing is processed before `serve`. While Redis is away, every function except
  * `serve` and `close` throws Unavailable immediately.
  */
-export function openEventQueue({
-  url,
-  mirror,
-  clock,
-  notice,
-  sign = () => '',
-  connections = ownConnections(url),
-}: EventQueueOptions) {
+export function openEventQueue({ mirror, clock, sign = () => '', connections }: EventQueueOptions) {
   const quick = connections.quick();
-  const heard = hearOf(quick.redis, notice);
   const queue = quick.queue(eventsOf(mirror));
   const placeOf = (delivery: string) => `${prefix}:${mirror}:delivery:${hash(delivery)}`;
   let served: ReturnType<typeof startWork> | undefined;
@@ -134,9 +120,8 @@ export function openEventQueue({
       await served?.close();
       served = undefined;
     },
-    /** Takes no more events, waits for the work in progress, and closes its connections. */
+    /** Takes no more events, waits for the work in progress, and closes the queue. */
     async close() {
-      heard.ignore();
       await served?.close();
       quick.close();
     },
@@ -181,9 +166,9 @@ async function oldest({ redis, ask }: Quick, queue: Queue): Promise<number | und
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
-/** Starts the work on a separate connection that waits for Redis, no matter how long it is away. */
+/** Starts the work on a connection that waits for Redis, no matter how long it is away. */
 function startWork(
-  { connections, mirror, clock }: { connections: Connections; mirror: string; clock: Clock },
+  { connections, mirror, clock }: QueuePlace,
   work: Work,
   { concurrency, failed }: ServeOptions,
 ): { close(): Promise<void> } {

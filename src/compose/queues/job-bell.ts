@@ -123,7 +123,6 @@ export function createJobBell(options: JobBellOptions) {
     close() {
       state.isClosed = true;
       state.begin?.();
-      blocking.leave();
       blocking.close();
     },
   };

@@ -18,19 +18,27 @@ import { retrySchedules } from '../../domain/retry-schedules.ts';
 const farewellMs = 1_000;
 
 /**
- * The job of a dead worker goes to another one when its lock has expired and two checks have found
- * it stalled, that is, within 11 s. A job is never abandoned, no matter how many workers die while
- * processing it.
- */
-const dead = { lockDuration: 5_000, stalledInterval: 3_000, maxStalledCount: 1_000_000 };
-
-/**
- * How often a queue of a bell is looked at unasked, in case a notice was lost, and checked for jobs
- * of dead workers. Each queue costs little, but there may be thousands.
+ * How often a queue is looked at unasked, in case a notice was lost, and checked for jobs of dead
+ * workers. Each queue costs little, but there may be thousands.
  */
 const quietMs = 1_800_000;
 /** A job of a dead worker is found by the second check after its lock has expired. */
 const checksAtFirst = 5;
+const checkMs = 3_000;
+
+/**
+ * The job of a dead worker goes to another one when its lock has expired and two checks have found
+ * it stalled, that is, within 11 s. A job is never abandoned, no matter how many workers die while
+ * processing it.
+ */
+const settings = {
+  prefix,
+  lockDuration: 5_000,
+  maxStalledCount: 1_000_000,
+  stalledInterval: checkMs,
+  drainDelay: quietMs / 1_000,
+  skipStalledCheck: true,
+};
 
 export interface TakeOptions<Data> extends Pick<WorkerOptions, 'concurrency' | 'settings'> {
   connections: Connections;
@@ -44,7 +52,7 @@ export interface TakeOptions<Data> extends Pick<WorkerOptions, 'concurrency' | '
 
 /**
  * A worker that can be abandoned. If Redis hangs or is lost during closing, the closing never ends,
- * and the worker's locks and its blocking connection would keep the process alive.
+ * and the worker's locks would keep the process alive.
  */
 class Taker<Data> extends Worker<Data> {
   abandon(): void {
@@ -55,16 +63,12 @@ class Taker<Data> extends Worker<Data> {
   }
 }
 
-/**
- * Processes jobs until it is closed. Closing takes no more jobs, waits for the work in progress,
- * and ends the connection.
- */
+/** Processes jobs until it is closed. Closing takes no more jobs, and waits for those in progress. */
 export function takeJobs<Data>(
   name: string,
   { connections, clock, work, ...options }: TakeOptions<Data>,
 ): { close(): Promise<void> } {
-  const { redis, leave, close } = connections.patient();
-  const { bell } = connections;
+  const { patient: redis, bell } = connections;
   const underWay = new Set<Promise<unknown>>();
   const take = async (job: Job<Data>, token?: string): Promise<string> => {
     const working = work(job);
@@ -74,25 +78,21 @@ export function takeJobs<Data>(
     await job.moveToDelayed(clock.now() + retrySchedules.jobElsewhere.firstMs, token);
     throw new DelayedError();
   };
-  const quiet = bell && { drainDelay: quietMs / 1_000, skipStalledCheck: true };
-  const settings = { connection: redis, prefix, ...dead, ...quiet, ...options };
-  const factory = bell ? waitingFor(bell) : createRedisBackend;
-  const worker = new Taker<Data>(name, take, settings, factory);
-  const checks = bell && checkForDead(worker, clock);
-  worker.on('error', () => checks?.again());
+  const own = { connection: redis, ...settings, ...options };
+  const worker = new Taker<Data>(name, take, own, waitingFor(bell));
+  const checks = checkForDead(worker, clock);
+  worker.on('error', checks.again);
   return {
     async close() {
-      checks?.close();
+      checks.close();
       // Without Redis, BullMQ waits forever.
       const closing = worker.close(redis.status !== 'ready');
       while (underWay.size > 0) await Promise.allSettled(underWay);
-      leave();
       const heard = new AbortController();
       const late = clock.sleep(farewellMs, heard.signal).catch(() => undefined);
       await Promise.race([closing, late]);
       heard.abort();
       worker.abandon();
-      close();
     },
   };
 }
@@ -123,7 +123,7 @@ function checkForDead(worker: Worker, clock: Clock): { again(): void; close(): v
         .moveStalledJobsToWait()
         .catch(() => undefined);
       left = Math.max(0, left - 1);
-      const pauseMs = left > 0 ? dead.stalledInterval + 100 : quietMs;
+      const pauseMs = left > 0 ? checkMs + 100 : quietMs;
       await clock
         .sleep(pauseMs, AbortSignal.any([over.signal, wake.signal]))
         .catch(() => undefined);

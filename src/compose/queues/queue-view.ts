@@ -2,9 +2,8 @@
 import type { Queue } from 'bullmq';
 import { countsOf, type QueueCounts } from './event-queue.ts';
 import { eventsOf, looksOf, runsOf } from './queue-names.ts';
-import { evictionPolicyIn } from './redis-connections.ts';
+import { connectQuickly, evictionPolicyIn, type Quick } from './redis-connections.ts';
 import type { Tick } from './run-schedule.ts';
-import { type Connections, ownConnections } from './shared-connections.ts';
 import { readDue } from './stored-schedule.ts';
 
 export interface Depth extends QueueCounts {
@@ -12,17 +11,9 @@ export interface Depth extends QueueCounts {
   queue: 'runs' | 'events';
 }
 
-/** Opens the view. */
-export function viewQueues({
-  url,
-  mirror,
-  connections = ownConnections(url),
-}: {
-  url: string;
-  mirror: string;
-  connections?: Connections | undefined;
-}) {
-  const quick = connections.quick();
+/** Opens the view of a mirror, on a connection of its own or on `quick`. Closing it closes both. */
+export function viewQueues(mirror: string, at: { url: string } | { quick: Quick }) {
+  const quick = 'url' in at ? connectQuickly(at.url) : at.quick;
   const runs = quick.queue(runsOf(mirror));
   const events = quick.queue(eventsOf(mirror));
   const looks = quick.queue(looksOf(mirror));

@@ -100,28 +100,23 @@ export function hearOf(
   };
 }
 
-/**
- * A connection for processing jobs. It waits for Redis, no matter how long it is away, until
- * `leave` is called.
- */
+/** A connection for processing jobs. It waits for Redis, no matter how long it is away. */
 export interface Patient {
   redis: Redis;
-  /** Stops waiting. If the connection is lost after that, everything that needs it fails. */
-  leave(): void;
+  /** Stops waiting: everything that needs the connection fails. */
   close(): void;
 }
 
 /** Opens a connection that waits. */
 export function connectPatiently(url: string): Patient {
-  let isLeft = false;
-  const retryStrategy = (times: number) => (isLeft ? null : retryMs(times));
+  let isClosed = false;
+  const retryStrategy = (times: number) => (isClosed ? null : retryMs(times));
   const redis = new Redis(url, { maxRetriesPerRequest: null, retryStrategy });
   redis.on('error', () => undefined);
   return {
     redis,
-    leave: () => void (isLeft = true),
     close() {
-      isLeft = true;
+      isClosed = true;
       // Between two connection attempts it would never end, and neither would its waiting callers,
       // so it makes one more attempt.
       if (redis.status === 'reconnecting') redis.once('ready', () => redis.disconnect());

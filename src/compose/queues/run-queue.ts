@@ -9,7 +9,7 @@
  */
 import { type Job, Queue } from 'bullmq';
 import { evictionPolicyIn, hearOf } from './redis-connections.ts';
-import { ownConnections, type QueuePlace } from './shared-connections.ts';
+import type { QueuePlace } from './shared-connections.ts';
 import { takeJobs } from './job-consumer.ts';
 import { looksOf, prefix, runsOf } from './queue-names.ts';
 import { dueIn, looks, runs, type Schedule, type Tick, ticks } from './run-schedule.ts';
@@ -22,14 +22,12 @@ export type RunQueue = ReturnType<typeof openRunQueue>;
  * to Redis is lost, and with undefined when it is established or restored.
  */
 export function openRunQueue({
-  url,
   mirror,
   clock,
   notice,
-  connections = ownConnections(url),
+  connections,
 }: QueuePlace & { notice(lost: string | undefined): void }) {
-  const asking = connections.patient();
-  const { redis } = asking;
+  const { patient: redis } = connections;
   const heard = hearOf(redis, notice);
   const settings = dueSettings(clock);
   const rows = [
@@ -79,13 +77,12 @@ export function openRunQueue({
     },
     /** Takes no more runs, and waits for the run in progress. */
     rest,
-    /** Takes no more runs, waits for the run in progress, and closes its connections. */
+    /** Takes no more runs, waits for the run in progress, and closes the queue. */
     async close() {
       heard.ignore();
       await rest();
       // Without Redis, closing may never end.
       for (const { queue } of rows) void queue.close().catch(() => undefined);
-      asking.close();
     },
   };
 }

@@ -180,7 +180,7 @@ export async function askRedis(
   if (url === undefined) return { due: [], unknown: undefined, faults: [] };
   // Loading the module takes as long as everything else together.
   const { viewQueues } = await import('../../compose/queues/queue-view.ts');
-  const view = viewQueues({ url, mirror });
+  const view = viewQueues(mirror, { url });
   try {
     const next = await readNextRuns(view, served);
     const evicted = await view.evictsBy().catch(() => undefined);

@@ -6,11 +6,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { systemClock } from '../../../src/http/system-clock.ts';
 import { openEventQueue } from '../../../src/compose/queues/event-queue.ts';
 import { openRunQueue } from '../../../src/compose/queues/run-queue.ts';
+import { shareConnections } from '../../../src/compose/queues/shared-connections.ts';
 
 const [url = '', mirror = ''] = process.argv.slice(2);
-const options = { url, mirror, clock: systemClock, notice: () => undefined };
+const shared = shareConnections('taker', systemClock);
+const options = { mirror, clock: systemClock, connections: shared.to(url) };
 const events = openEventQueue(options);
-const runs = openRunQueue(options);
+const runs = openRunQueue({ ...options, notice: () => undefined });
 const work = async (id: string) => {
   process.stdout.write(`${id}\n`);
   await (id === 'never' ? new Promise(() => undefined) : pause(500));
@@ -18,4 +20,6 @@ const work = async (id: string) => {
 };
 events.serve(work, { concurrency: 1, failed: () => undefined });
 runs.serve(async () => 'over');
-process.once('SIGTERM', () => void Promise.all([events.close(), runs.close()]));
+process.once('SIGTERM', () => {
+  void Promise.all([events.close(), runs.close()]).then(shared.close);
+});

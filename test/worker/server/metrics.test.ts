@@ -12,6 +12,7 @@ import {
   type Watched,
 } from '../../../src/worker/server/metrics.ts';
 import { createWorld } from '../../support/engine/engine-world.ts';
+import { connectTo } from '../../support/worker/connections.ts';
 import { sharedRedis } from '../../support/redis.ts';
 
 const redis = await sharedRedis();
@@ -220,9 +221,9 @@ test('a mirror that goes takes its counters with it, and one that comes begins a
 });
 
 test('the metrics show queues and the oldest event, and nothing of them without Redis', async () => {
-  const options = { url: redis.url, mirror: 'acme', clock: systemClock, notice: () => undefined };
-  const events = openEventQueue(options);
-  const view = viewQueues(options);
+  const connections = connectTo(redis.url);
+  const events = openEventQueue({ mirror: 'acme', clock: systemClock, connections });
+  const view = viewQueues('acme', { url: redis.url });
   const metrics = createMetrics([watched({ depths: view.depths, lagMs: events.lagMs })]);
   await events.add(['1', '2']);
   const depth = (queue: string, state: string) =>

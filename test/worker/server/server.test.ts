@@ -150,7 +150,7 @@ const listed = z.object({
 describe('the queues page', () => {
   test('is shown, and read-only', async () => {
     const redis = await anyRedis();
-    const view = viewQueues({ url: redis.url, mirror: 'acme' });
+    const view = viewQueues('acme', { url: redis.url });
     const { url, get } = await start({ queues: () => view.queues });
     const page = await (await get('/queues')).text();
     expect(page).toContain('<base href="/queues/"');
@@ -175,7 +175,7 @@ describe('the queues page', () => {
   test('keeps nobody waiting without Redis', async () => {
     const redis = await ownRedis();
     await redis.kill();
-    const view = viewQueues({ url: redis.url, mirror: 'acme' });
+    const view = viewQueues('acme', { url: redis.url });
     const { get, failures } = await start({ queues: () => view.queues });
     const answer = await get('/queues/api/queues');
     expect([answer.status, await answer.text()]).toEqual([

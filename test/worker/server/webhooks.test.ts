@@ -13,26 +13,33 @@ import { createMetrics, type Metrics } from '../../../src/worker/server/metrics.
 import type { Webhook } from '../../../src/worker/server/webhooks.ts';
 import { ownRedis, type TestRedis } from '../../support/redis.ts';
 import { startServer, type Started } from '../../support/server/started-server.ts';
+import {
+  type SharedConnections,
+  shareConnections,
+} from '../../../src/compose/queues/shared-connections.ts';
 import { untilHolds } from '../../support/waiting.ts';
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 const appSecret = 'b5c9f1c4-2a6e-4a37-9d02-5f2d1f6a8e10';
 
 let redis: TestRedis;
+let shared: SharedConnections;
 let events: EventQueue;
 let metrics: Metrics;
 let started: Started;
 beforeAll(async () => void (redis = await ownRedis()));
 beforeEach(async () => {
   await redis.flush();
-  const notice = () => undefined;
-  events = openEventQueue({ url: redis.url, mirror: 'acme', clock: systemClock, notice });
+  shared = shareConnections('test', systemClock);
+  const connections = shared.to(redis.url);
+  events = openEventQueue({ mirror: 'acme', clock: systemClock, connections });
   metrics = createMetrics([]);
   started = await serve();
 });
 afterEach(async () => {
   await started.close();
   await events.close();
+  shared.close();
   if (started.failures.length > 0) throw started.failures[0];
 });
 afterAll(async () => redis.close());

@@ -7,6 +7,7 @@ import { openEventQueue } from '../../../src/compose/queues/event-queue.ts';
 import { viewQueues } from '../../../src/compose/queues/queue-view.ts';
 import { cookieOf } from '../../support/console/running-console.ts';
 import { anyRedis } from '../../support/redis.ts';
+import { connectTo } from '../../support/worker/connections.ts';
 import { startServer } from '../../support/server/started-server.ts';
 
 const roles = new Map<string, Role>([
@@ -17,10 +18,10 @@ const roles = new Map<string, Role>([
 /** An event about a record whose id is an address waits in the queue. */
 async function started(token?: string, access: Partial<AccessRules> = {}) {
   const redis = await anyRedis();
-  const at = { url: redis.url, mirror: 'pages' };
-  const events = openEventQueue({ ...at, clock: systemClock, notice: () => undefined });
+  const connections = connectTo(redis.url);
+  const events = openEventQueue({ mirror: 'pages', clock: systemClock, connections });
   await events.add(['ann@example.com']);
-  const view = viewQueues(at);
+  const view = viewQueues('pages', { url: redis.url });
   const { url, close } = await startServer({ queues: () => view.queues, token, access });
   onTestFinished(async () => {
     view.close();
