@@ -44,8 +44,8 @@ export async function follow(queue: RunQueue, { file, schedule }: Workable): Pro
 }
 
 /**
- * How often the schedule is compared with what Redis has of it: without a reason, because that costs
- * a dozen commands for each mirror, and with one.
+ * How often the schedule is compared with what Redis has of it: without a reason, because that
+ * costs a dozen commands for each mirror, and with one.
  */
 const checkMs = 300_000;
 const soonMs = 30_000;

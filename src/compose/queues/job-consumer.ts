@@ -63,7 +63,7 @@ class Taker<Data> extends Worker<Data> {
   }
 }
 
-/** Processes jobs until it is closed. Closing takes no more jobs, and waits for those in progress. */
+/** Processes jobs until it is closed. Closing takes no more, and waits for those in progress. */
 export function takeJobs<Data>(
   name: string,
   { connections, clock, work, ...options }: TakeOptions<Data>,
