@@ -36,10 +36,10 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const fix = 'say why this person may come back';
   const reason = requiredText('--reason', command.opts<Flags>().reason, fix);
   const by = reasonOf(command.opts<Flags>().by ?? operatorName(shell), '--by') ?? '';
-  return withPerson(command, shell, async ({ mirror, part, key, hash }) => {
+  return withPerson(command, shell, async ({ mirror, contacts, key, hash }) => {
     const { stop: signal, abort } = shell;
     const caller = operatorName(shell);
-    const done = await allow(mirror, { part, key, reason, by, caller }, { signal, abort });
+    const done = await allow(mirror, { contacts, key, reason, by, caller }, { signal, abort });
     const { at, taken, freed, dropped, released, crm } = done;
     const document = {
       mirror: mirror.name,

@@ -5,13 +5,13 @@ import { loadConfig } from '../config/load-config.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { lookInto, openSnapshot } from '../store/snapshot.ts';
 import { loadSources } from '../compose/source-registry.ts';
-import { partsOf } from '../compose/mirror-parts.ts';
+import { connectRecords } from '../compose/mirror-parts.ts';
 import { connect } from '../compose/platform-connection.ts';
 import {
   lookAtSenders,
   type Senders,
-  checkPart,
-  type CheckedPart,
+  checkContacts,
+  checkTemplates,
 } from '../app/check/part-check.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { print } from '../app/snapshot-command.ts';
@@ -55,8 +55,9 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const findings: Finding[] = [
     { what: 'configuration', level: 'ok', found: `${config.file} is valid` },
   ];
-  const parts: CheckedPart[] = [];
   const senders: Senders = new Map();
+  let contacts: Awaited<ReturnType<typeof checkContacts>> | undefined;
+  let templates: Awaited<ReturnType<typeof checkTemplates>> | undefined;
   try {
     findings.push(await look('memory', () => checkMemory(known, config)));
     findings.push(...checkPlaces(config));
@@ -64,11 +65,12 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       findings.push(
         await look('snapshot', () => checkSnapshot(known, { config, platform, shell })),
       );
-    for (const part of partsOf(config, { platform, sources })) {
-      const checked = await checkPart(part, { config, snapshot, shell, senders, asTheyAre });
-      parts.push(checked);
-      findings.push(...checked.findings);
-    }
+    const around = { config, snapshot, shell, senders, asTheyAre };
+    const records = connectRecords(config, { platform, sources });
+    contacts = records.contacts && (await checkContacts(records.contacts, around));
+    findings.push(...(contacts?.findings ?? []));
+    templates = records.templates && (await checkTemplates(records.templates, around));
+    findings.push(...(templates?.findings ?? []));
     findings.push(
       ...noteDifference({ clock: systemClock, platformNow: platform.platformNow, snapshot }).map(
         ({ reason, fix }) => note('clock', reason, fix),
@@ -86,12 +88,10 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       );
     findings.push(...checkSettings(config));
     findings.push(...(await lookAtSenders(senders, platform, shell.stop)));
-    const contacts = parts.find(({ kind }) => kind === 'contact');
     const people = contacts?.source?.people;
     // The sample is read from the staged reading, so the snapshot has to be open.
     const sample = people?.sample(snapshot, namesOf(snapshot, asTheyAre), asTheyAre);
     const { columns = [], counts } = contacts?.source ?? {};
-    const templates = parts.find(({ kind }) => kind === 'template');
     const document = {
       mirror: config.mirror,
       ok: findings.every(({ level }) => level !== 'fail'),
@@ -124,7 +124,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const failed = findings.filter(({ level }) => level === 'fail');
   if (failed.some(({ invalidInput }) => invalidInput)) return exitCode('invalid');
   if (failed.length > 0) return exitCode('failed');
-  const isInvalid = parts.some(({ source }) => (source?.counts.invalid ?? 0) > 0);
+  const isInvalid = [contacts, templates].some((part) => (part?.source?.counts.invalid ?? 0) > 0);
   return exitCode(isInvalid ? 'rejected' : 'done');
 }
 
@@ -151,7 +151,7 @@ function countsSection(counts: SourceCheck['counts']): Section {
   };
 }
 
-function countsDocument(source: SourceCheck | undefined) {
+function countsDocument(source: Pick<SourceCheck, 'counts'> | undefined) {
   if (!source) return null;
   const { duplicates, ...counts } = source.counts;
   return {

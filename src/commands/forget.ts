@@ -37,10 +37,10 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   return withPerson(
     command,
     shell,
-    async ({ mirror, part, key, hash, names, path, flags }) => {
+    async ({ mirror, contacts, key, hash, names, path, flags }) => {
       const { stop: signal, abort } = shell;
       const by = operatorName(shell);
-      const told = await forget(mirror, { part, key, by }, { signal, abort });
+      const told = await forget(mirror, { contacts, key, by }, { signal, abort });
       const { done, entry, crm, failure, verified, scrubbed } = told;
       const also = told.also.map((other) => names({ kind: 'contact', key: other }));
       const copies = filesAside(path);

@@ -1,9 +1,12 @@
 import type { Command } from 'commander';
 import { type FlagsOf, looking } from '../compose/command-options.ts';
 import type { Config } from '../config/config.ts';
-import { optOutOf, optOutsOf } from '../records/contact/consent/platform-opt-outs.ts';
+import {
+  optOutOf,
+  optOutsOf,
+  type PlatformOptOut,
+} from '../records/contact/consent/platform-opt-outs.ts';
 import { decodeContact } from '../records/contact/observe/contact-state.ts';
-import type { PlatformOptOut } from '../records/capabilities.ts';
 import { isExpected } from '../domain/errors.ts';
 import { type Memory, withMemory } from '../store/memory/memory.ts';
 import type { Snapshot } from '../store/snapshot.ts';

@@ -50,9 +50,9 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const reason = requiredText('--reason', flags.reason, fix);
   const evidence = requiredText('--evidence', flags.evidence, fix);
   const by = requiredText('--by', flags.by ?? operatorName(shell), fix);
-  return withPerson(command, shell, async ({ mirror, part, key, hash }) => {
+  return withPerson(command, shell, async ({ mirror, contacts, key, hash }) => {
     const caller = operatorName(shell);
-    const asked = { part, key, channel, as, by, caller, reason, evidence };
+    const asked = { contacts, key, channel, as, by, caller, reason, evidence };
     const at = await settleConflict(mirror, asked, { signal: shell.stop, abort: shell.abort });
     const settled = { channel, as, by, at: instant(at), reason, evidence };
     const does = { in: 'opts the person in', out: 'opts the person out where it is subscribed' };

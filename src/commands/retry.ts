@@ -111,8 +111,8 @@ async function readAgain(command: Command, flags: Flags, shell: Shell): Promise<
   const fix = 'fill it: it is logged, and the audit log keeps it';
   const reason = requiredText('--reason', flags.reason ?? '', fix);
   const by = requiredText('--by', flags.by ?? operatorName(shell), fix);
-  return withPerson(command, shell, async ({ mirror, part, key, hash }) => {
-    const done = resetRecord(mirror, { part, key, by, caller: operatorName(shell), reason });
+  return withPerson(command, shell, async ({ mirror, key, hash }) => {
+    const done = resetRecord(mirror, { key, by, caller: operatorName(shell), reason });
     const told = { person: hash, by, reason, at: instant(done.at) };
     createLog(shell, mirror.name).reset(told);
     const { recorded, changes, reports } = done;

@@ -83,9 +83,8 @@ function personPass({ person = '', id, json }: Flags, shell: Shell): Pass {
   return {
     mode: id === undefined ? { single: person } : { record: id },
     writes: true,
-    begins({ parts, name }) {
-      const canReadOne = parts.some(({ type, source }) => type.name === 'contact' && source.one);
-      if (id === undefined || canReadOne) return;
+    begins({ contacts, name }) {
+      if (id === undefined || contacts?.source.one) return;
       throw new Invalid(`--id: the source of ${name} cannot read a single record`, {
         fix: 'name the person with --person instead: the whole source is read then',
       });

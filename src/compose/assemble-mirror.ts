@@ -17,7 +17,7 @@ import { boundMemory } from '../engine/context/do-not-contact-binding.ts';
 import { connect, logRequests, watchedTransport } from './platform-connection.ts';
 import { refusePaused } from './pause-mark.ts';
 import type { Assembled, Shell } from './process-shell.ts';
-import { partsOf, type ReadingStandIns } from './mirror-parts.ts';
+import { connectRecords, type ReadingStandIns } from './mirror-parts.ts';
 import { loadSources, type Sources } from './source-registry.ts';
 import { systemClock } from '../http/system-clock.ts';
 
@@ -136,7 +136,7 @@ function connected(
   opened.platform = platform;
   const mirror: Mirror = {
     name: config.mirror,
-    parts: partsOf(config, { platform, sources, standIns }),
+    ...connectRecords(config, { platform, sources, standIns }),
     returns: standIns ? undefined : sources.returns?.(),
     snapshot,
     account: accountOf(config, platform),
@@ -184,7 +184,7 @@ function besideOf(
     ...mirror,
     snapshot,
     doNotContact: mirror.memory.list(),
-    parts: partsOf(config, { platform, sources: shared.sources }),
+    ...connectRecords(config, { platform, sources: shared.sources }),
     account: accountOf(config, platform),
     requestLog,
     requests: platform.requests,

@@ -1,12 +1,12 @@
-/** Builds the record types of a mirror with their sources, and their rules. */
+/** Builds the people and the templates of a mirror with their sources, and their rules. */
 import { hash } from 'node:crypto';
 import type { Config } from '../config/config.ts';
-import type { MirrorPart } from '../engine/context/mirror-context.ts';
+import type { Mirror } from '../engine/context/mirror-context.ts';
 import { systemClock } from '../http/system-clock.ts';
 import type { Clock, Platform } from '../platform/platform.ts';
 import type { AbsenceRules } from '../records/contact/consent/absent-people.ts';
-import { contactType } from '../records/contact/contact-type.ts';
-import { templateType } from '../records/template/template-type.ts';
+import { connectContacts } from '../records/contact/contacts.ts';
+import { connectTemplates } from '../records/template/templates.ts';
 import type { Source } from '../sources/source.ts';
 import { loadMap } from './mapping-module.ts';
 import type { Sources } from './source-registry.ts';
@@ -25,38 +25,41 @@ export function absenceRulesOf({ guards, policy }: Config): AbsenceRules {
   return { absentReadings, absentForMs, deletes, deleteAfterMs };
 }
 
-/** Returns the record types of the mirror with their sources. */
-export function partsOf(
+/** Connects the people and the templates of a mirror with their sources and the platform. */
+export function connectRecords(
   config: Config,
   {
     platform,
     sources,
     standIns,
   }: { platform: Platform; sources: Sources; standIns?: ReadingStandIns | undefined },
-): MirrorPart[] {
+): Pick<Mirror, 'contacts' | 'templates'> {
   const { contacts, templates, policy } = config;
   const { sourceFor = (_: string, source: Source) => source } = standIns ?? {};
-  const parts: MirrorPart[] = [];
+  const connected: Pick<Mirror, 'contacts' | 'templates'> = {};
   if (contacts && sources.contacts) {
     const absence = absenceRulesOf(config);
     const { now } = standIns?.clock ?? systemClock;
-    const { contacts: people } = platform;
-    const type = contactType({ fields: contacts, policy, absence, platform: people, now });
+    const options = { fields: contacts, policy, absence, platform: platform.contacts, now };
     const { source, id, unsubscribed, channels, map } = contacts;
     const optOuts = channels.flatMap(({ subscription: stated }) =>
       typeof stated === 'object' && 'optOut' in stated ? [stated] : [],
     );
     const name = JSON.stringify([source, id, unsubscribed, optOuts, map]);
-    const read = sourceFor(name, sources.contacts());
     // All settings that affect how a record is read, with the code of the mapping.
-    const manner = { ...contacts, map: map === undefined ? undefined : loadMap(map).hash };
-    parts.push({ type, source: read, manner: hash('sha256', JSON.stringify(manner)).slice(0, 16) });
+    const read = { ...contacts, map: map === undefined ? undefined : loadMap(map).hash };
+    connected.contacts = {
+      ...connectContacts(options),
+      source: sourceFor(name, sources.contacts()),
+      manner: hash('sha256', JSON.stringify(read)).slice(0, 16),
+    };
   }
   if (templates && sources.templates) {
     const testTo = templates.canary?.to;
-    const type = templateType({ policy, platform: platform.templates, testTo });
-    const source = sourceFor(JSON.stringify(templates.source), sources.templates());
-    parts.push({ type, source });
+    connected.templates = {
+      ...connectTemplates({ policy, platform: platform.templates, testTo }),
+      source: sourceFor(JSON.stringify(templates.source), sources.templates()),
+    };
   }
-  return parts;
+  return connected;
 }

@@ -22,7 +22,7 @@ export interface Change {
   part: string;
   /** The platform's id that the request goes to; undefined for the one recorded at that time. */
   target: string | undefined;
-  /** The content of the request as JSON text, in a form that the record type defines. */
+  /** The content of the request as JSON text, in a form that contacts or templates define. */
   body: string;
   /** The sending order: changes of a lower phase are sent first. */
   phase: number;
@@ -31,8 +31,8 @@ export interface Change {
   /** Kept for the audit log. It is no part of the plan's hash. */
   why?: ChangeReason | undefined;
   /**
-   * What the platform shows before the change, as JSON text in a form that the record type defines,
-   * if the change overwrites it. Kept for `undo`. It is no part of the plan's hash.
+   * What the platform shows before the change, as JSON text in a form that contacts or templates
+   * define, if the change overwrites it. Kept for `undo`. It is no part of the plan's hash.
    */
   before?: string | undefined;
 }

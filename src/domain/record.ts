@@ -2,7 +2,8 @@ import { hash } from 'node:crypto';
 import type { ProblemCommon } from './problem-causes.ts';
 
 /** The record types that a mirror can keep in step with the source. */
-export type RecordTypeName = 'contact' | 'template';
+export const recordTypes = ['contact', 'template'] as const;
+export type RecordTypeName = (typeof recordTypes)[number];
 
 /** A record on both sides: a trimmed, lower-cased email address, or the key of a template. */
 export type Key = string;
@@ -127,13 +128,6 @@ export interface RecordedRow {
   desired: string | undefined;
   /** When the platform last showed the record, by our clock, in milliseconds since the epoch. */
   seenAt: number;
-}
-
-/** The row types of a record type, either as they are stored or with decoded bodies. */
-export interface Rows {
-  desired: DesiredRow;
-  observed: ObservedRow;
-  recorded: RecordedRow;
 }
 
 /** Returns a value as JSON with the keys of every object sorted: equal values, equal texts. */

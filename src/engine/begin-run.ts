@@ -5,23 +5,14 @@ import { isInForce, quarantineOf, sayQuarantine } from './context/platform-quara
 import { approvalsOf } from './guard/holds.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { needsSignature } from './report/guard-text.ts';
-import type { RecordType } from '../records/record-type.ts';
-import type { FullCode } from './report/run-summary.ts';
-import type { Started } from './context/run-state.ts';
+import { kindsIn, type SourceCursor, type Started } from './context/run-state.ts';
 import type { RunContext } from './context/run-context.ts';
-import {
-  type Mirror,
-  type MirrorPart,
-  modeName,
-  onlyKey,
-  type RunOptions,
-  mappingOf,
-} from './context/mirror-context.ts';
+import { type Mirror, modeName, onlyKey, type RunOptions } from './context/mirror-context.ts';
 import { bindDoNotContactList } from './context/do-not-contact-binding.ts';
 import { askOnce, createFacts, restoredUntil } from './context/platform-knowledge.ts';
 import { selectionOf } from './context/people-selection.ts';
 import { createTally } from './context/run-tally.ts';
-import { invalidateCursor, loadCursors } from './finish/source-cursor.ts';
+import { invalidateCursor, loadCursor } from './finish/source-cursor.ts';
 import { undoneRun } from './context/undo-run.ts';
 import { untilDone, createGroupCommit } from './context/work-in-parts.ts';
 
@@ -65,29 +56,31 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
     undo: options.undo && undoneRun(snapshot, options.undo, id),
     askPlatformTime: askOnce(mirror.account.platform, options.stop),
   };
-  const begun = mirror.parts.filter(
-    ({ type }) => !options.only || options.only === `${type.name}s`,
-  );
+  const isAlone = onlyKey(options) !== undefined;
+  const begun: Started['begun'] = {
+    contacts: options.only === 'templates' ? undefined : mirror.contacts,
+    // A run about one person leaves templates alone.
+    templates: options.only === 'contacts' || isAlone ? undefined : mirror.templates,
+  };
   snapshot.staging.clear();
   snapshot.candidates.clear();
   if (writes) bindDoNotContactList({ ...mirror, clock });
-  const { cursors, cursorless } = writes
+  const cursor = writes
     ? snapshot.transaction(() => start(run, begun, options))
-    : loadCursors(snapshot, begun, options);
+    : loadCursor(snapshot, begun.contacts, options);
   const { unsigned, ...approved } = approvalsOf(run, approve);
   const notes = mirror.notes.map((reason): Problem => ({ code: 'note', reason }));
   const { ended: endedBefore } = locks.count();
   // This comes last, because a run that has begun must end.
   mirror.requestLog?.setRun(id);
-  locks.begin(id, onlyKey(options) === undefined ? 'all' : 'one');
+  locks.begin(id, isAlone ? 'one' : 'all');
   const { keys, ids } = locks.superseded(id);
   return {
     mirror,
     options,
     run,
     begun,
-    cursors,
-    cursorless,
+    cursor,
     supersededAtStart: keys.size + ids.size > 0,
     endedBefore,
     ...approved,
@@ -98,30 +91,28 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
   };
 }
 
-/** Stores that the run began. Returns the cursors. Call it within a transaction. */
-function start(run: RunContext, parts: readonly MirrorPart[], options: RunOptions) {
+/** Stores that the run began. Returns the cursor. Call it within a transaction. */
+function start(run: RunContext, begun: Started['begun'], options: RunOptions): SourceCursor {
   const { snapshot, locks, id, mode, startedAt: at, undo } = run;
   const { by = { by: 'program' }, onlyPeople }: RunOptions = options;
   const others = locks.others(id);
   const isAlone = onlyKey(run) !== undefined;
   let isLeft = false;
-  for (const { type } of parts) {
-    snapshot.unaudited.addUnanswered({ kind: type.name, at, but: others });
-    snapshot.journal.doubt(type.name, others);
-    if (!isAlone && snapshot.journal.hasLeft(type.name, others)) isLeft = true;
+  for (const kind of kindsIn(begun)) {
+    snapshot.unaudited.addUnanswered({ kind, at, but: others });
+    snapshot.journal.doubt(kind, others);
+    if (!isAlone && snapshot.journal.hasLeft(kind, others)) isLeft = true;
   }
   // A run about a few people tries a mapping, so the next one about all people is its first.
-  const mapping = onlyPeople ? null : (mappingOf(run) ?? null);
+  const mapping = onlyPeople ? null : (run.contacts?.manner ?? null);
   const asked = { by: by.by, name: by.name ?? null, mapping, undoes: undo?.run };
   snapshot.runs.start({ id, mode: modeName(mode), at, asked: JSON.stringify(asked) });
-  const since = loadCursors(snapshot, parts, run);
+  const since = loadCursor(snapshot, begun.contacts, run);
   // Only a reading of everything shows what an undone person needs next.
-  if (undo) parts.forEach(({ type }) => invalidateCursor(snapshot, type));
-  if (!isLeft) return since;
+  if (undo && begun.contacts) invalidateCursor(snapshot);
   // A run that died may have left work for people whose records never change again, so everything
   // is read.
-  const died = parts.map(({ type }): [RecordType, FullCode] => [type, 'run-died']);
-  return { cursors: new Map<RecordType, string>(), cursorless: new Map(died) };
+  return isLeft ? { without: 'run-died' } : since;
 }
 
 /** Refuses to approve a plan in a run that does not make its changes. Throws Invalid. */
@@ -142,15 +133,12 @@ function refuseOtherPlan(snapshot: Snapshot, plan: string, undo: RunOptions['und
 }
 
 /** Abandons the planned changes of runs that have ended; they are not sent any more. */
-export async function abandonLeftovers(
-  run: RunContext,
-  parts: readonly MirrorPart[],
-): Promise<void> {
+export async function abandonLeftovers(run: RunContext, begun: Started['begun']): Promise<void> {
   const { journal, transaction } = run.snapshot;
-  for (const { type } of parts) {
+  for (const kind of kindsIn(begun)) {
     await untilDone(run, () => {
       const others = [...run.locks.others(run.id), run.id];
-      return transaction(() => journal.abandon(type.name, run.startedAt, others));
+      return transaction(() => journal.abandon(kind, run.startedAt, others));
     });
   }
 }

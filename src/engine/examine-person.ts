@@ -2,7 +2,8 @@
 import type { Change } from '../domain/change.ts';
 import { type ExpectedError, Interrupted, isExpected } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
-import type { Decision, States } from '../records/record-type.ts';
+import type { ContactStates } from '../records/contact/observe/contact-state.ts';
+import type { Decision } from '../records/decision.ts';
 import { proveOwn } from './account/account-binding.ts';
 import { decideChanges, type RunGate } from './plan/decide-changes.ts';
 import { isInForce, quarantineOf } from './context/platform-quarantine.ts';
@@ -19,7 +20,7 @@ export interface Examined {
   source: SourceRead | ExpectedError;
   /** Why the platform was not read, if so; the decision is then based on the recorded state. */
   unread: 'not asked' | ExpectedError | undefined;
-  states: States;
+  states: ContactStates;
   decision: Decision;
   /** The changes to send now. While an outcome is unknown, these are only opt-outs. */
   sends: Change[];
@@ -42,25 +43,24 @@ export async function examine(
   // writes.
   const quarantined = isInForce(quarantineOf(meta), mirror.clock.now());
   const run = { ...started.run, quarantined };
-  const [part] = begun;
-  if (!part) return undefined;
-  const { type } = part;
-  const source = await attempt(readSource(run, part));
+  const { contacts } = begun;
+  if (!contacts) return undefined;
+  const source = await attempt(readSource(run, contacts));
   const certified = 'complete' in source && source.complete;
-  const lost = new Set(retryLater.parts(type.name).map((one) => one.part));
+  const lost = new Set(retryLater.parts('contact').map((one) => one.part));
   const known: Findings = { ...noFindings, certified, whole: certified, lost };
   const look = async (): Promise<undefined> => {
     // The recorded state is valid only for the account of the snapshot.
     await proveOwn(mirror, run.stop);
-    await lookUp(run, type, { key, known });
+    await lookUp(run, contacts, { key, known });
   };
   const unread = offline ? 'not asked' : await attempt(look());
-  const states = statesOf(run, type, { key, known });
-  run.snapshot.candidates.add(type.name, key);
+  const states = statesOf(run, { key, known });
+  run.snapshot.candidates.add('contact', key);
   const keptBack: Examined['keptBack'] = [];
   const onKeptBack = (change: Change, gate: RunGate) => void keptBack.push({ change, gate });
-  await decideChanges({ run, type, known, tally, onKeptBack });
-  const decision = type.decide(states);
+  await decideChanges({ run, contacts, known, tally, onKeptBack });
+  const decision = contacts.decide(states);
   return { source, unread, states, decision, sends: [...run.snapshot.staging.planned()], keptBack };
 }
 

@@ -1,9 +1,10 @@
 /**
  * One run of a mirror: read → observe → plan → guard → apply → finish. A plan is the same run,
- * stopped before anything is written. `work` holds the order of the steps. Below it are those that
- * a run takes for each record type: it locks and reads the CRM, observes the platform, counts
- * absences, selects, decides, shows and writes the plan, and applies it. Each step stores what it
- * returns immediately, so that a run that fails later still reports it.
+ * stopped before anything is written. `work` holds the order of the steps. Below it are those of
+ * people: the run locks and reads the CRM, observes the platform, counts absences, selects,
+ * decides, shows and writes the plan, and applies it. Templates have steps of their own, beside
+ * these, in templates/. What a step finds is stored immediately, so that a run that fails later
+ * still reports it.
  *
  * If a run learns something while it applies changes (a person is found on the platform, or has
  * been removed from it), it makes new decisions in a further round, with three rounds at most.
@@ -27,55 +28,69 @@
  */
 import pLimit from 'p-limit';
 import { Busy, Invalid, isExpected, type Problem, Interrupted } from '../domain/errors.ts';
+import type { Change } from '../domain/change.ts';
 import { bindAccount, keepBinding } from './account/account-binding.ts';
 import { abandonLeftovers, beginRun } from './begin-run.ts';
 import {
   isRecord,
   type Mirror,
-  type MirrorPart,
+  type MirrorContacts,
   modeName,
   onlyKey,
   type RunOptions,
-  mappingOf,
 } from './context/mirror-context.ts';
 import {
   type RunState,
   stateOf,
-  excludePart,
+  exclude,
   findingsOf,
+  kindsIn,
   noFindings,
 } from './context/run-state.ts';
 import { writeAuditLog, supersededKeys } from './context/run-context.ts';
 import { finishRun } from './finish/finish-run.ts';
-import { invalidateCursorsAfter } from './finish/source-cursor.ts';
+import { invalidateCursorAfter } from './finish/source-cursor.ts';
 import { judgeAtOnce, judgePlan } from './guard/judge.ts';
 import { readBackCanaries } from './guard/canaries.ts';
 import { storeHolds } from './guard/holds.ts';
-import { keepDuplicates, readPart, readPerson } from './read/partial-read.ts';
+import { keepDuplicates, readContacts, readPerson } from './read/partial-read.ts';
 import type { Summary, PlannedRecord, PlanView } from './report/run-summary.ts';
 import { counted } from '../domain/values/counted.ts';
-import type { RecordType } from '../records/record-type.ts';
+import { ruleNamed } from '../records/contact/consent/gates.ts';
+import { reasonFor } from '../records/template/template-decision.ts';
+import { decodeTemplate } from '../records/template/template-state.ts';
 import { each, inTurns, untilDone } from './context/work-in-parts.ts';
 import { type FirstPass, passOver, proveListing, sortListed } from './observe/certified-listing.ts';
 import { observePerson, readReset } from './observe/person-observation.ts';
 import { readingOf } from './read/record-states.ts';
 import { sayMissing, readSource, listInvalid, listUnread } from './read/source-read.ts';
 import { aheadOf } from './context/platform-knowledge.ts';
-import type { Key } from '../domain/record.ts';
+import type { Key, RecordTypeName } from '../domain/record.ts';
 import { identityOf } from './context/person-identity.ts';
 import { apply, recover } from './apply/apply-changes.ts';
-import type { ApplyContext } from './apply/apply-context.ts';
+import type { Applying } from './apply/record-outcome.ts';
 import { sayStopped } from './finish/summarize-run.ts';
 import { noteDecision } from './guard/plan-decisions.ts';
 import { commitPlan } from './plan/commit-plan.ts';
 import {
   decideAgain,
   decideChanges,
+  decidePerson,
   addCandidates,
   findLostChannels,
 } from './plan/decide-changes.ts';
 import { forecastPassed, forecastRun, readPlan } from './plan/run-forecast.ts';
 import type { ChangeGroup } from '../store/staging/staging.ts';
+import {
+  applyTemplates,
+  decideTemplates,
+  listTemplates,
+  noticeInvalid,
+  readTemplates,
+  recoverTemplates,
+  replanTemplate,
+  selectTemplates,
+} from './templates/mirror-templates.ts';
 
 const mostRounds = 3;
 
@@ -97,7 +112,7 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
     if (state.failure instanceof Invalid || state.failure instanceof Busy) throw state.failure;
     return summary;
   } catch (error) {
-    invalidateCursorsAfter(state);
+    invalidateCursorAfter(state);
     throw error;
   } finally {
     state.lock?.release();
@@ -112,7 +127,7 @@ async function work(state: RunState): Promise<void> {
   const { snapshot } = state.run;
   const keepsAll = writes && onlyKey(options) === undefined;
   if (writes) await writeAuditLog(state.run);
-  if (keepsAll) await abandonLeftovers(state.run, state.parts);
+  if (keepsAll) await abandonLeftovers(state.run, state.begun);
   state.notes.push(...(await bindAccount(state.run, mirror.account)));
 
   await lockPerson(state);
@@ -123,7 +138,8 @@ async function work(state: RunState): Promise<void> {
   if (writes) keepBinding(snapshot, mirror.account, listings);
   await readBackCanaries(state);
   await findAbsences(state);
-  for (const { type } of state.parts) await selectCandidates(state, type);
+  if (state.contacts) await selectCandidates(state, state.contacts);
+  if (state.templates) await selectTemplates(state.run, findingsOf(state, 'template'));
   if (keepsAll) await keepDuplicates(state, 'read');
 
   for (let round = 1; ; round += 1) {
@@ -146,8 +162,8 @@ async function work(state: RunState): Promise<void> {
     await applyInSlices(state);
     if (stop.aborted || state.breaker.stopped()) break;
     // Has the run learned something that requires another decision?
-    const isNew = ({ type }: MirrorPart) => snapshot.candidates.next(type.name, '', 1).length > 0;
-    if (!state.parts.some(isNew)) break;
+    const isNew = (kind: RecordTypeName) => snapshot.candidates.next(kind, '', 1).length > 0;
+    if (!kindsIn(state).some(isNew)) break;
   }
   if (keepsAll && !stop.aborted) await keepDuplicates(state, 'done');
 }
@@ -163,137 +179,153 @@ async function lockPerson(state: RunState): Promise<void> {
     state.lock = await locks.take({ keys: [mode.single], ids: [] });
     return;
   }
-  const part = state.parts.find(({ source }) => source.one);
-  state.parts = part ? [part] : [];
-  if (!part) return;
-  const { lock, key, findings } = await readPerson(state.run, part, mode.record);
+  if (!state.contacts?.source.one) state.contacts = undefined;
+  if (!state.contacts) return;
+  const { lock, key, findings } = await readPerson(state.run, state.contacts, mode.record);
   state.lock = lock;
-  state.known.set(part.type, findings);
-  if (key === undefined) state.parts = [];
+  state.known.set('contact', findings);
+  if (key === undefined) state.contacts = undefined;
   else state.run = { ...state.run, mode: { single: key } };
 }
 
 /** Finds out unknown outcomes. `toBeListed`: a newer listing of the platform follows. */
 async function recoverAll(state: RunState, toBeListed: boolean): Promise<void> {
-  return eachApplied(state, recover, { endsAt: 0, toBeListed });
+  return eachApplied(state, recover, recoverTemplates, { endsAt: 0, toBeListed });
 }
 
-/** Reads the sources. One that fails leaves out its record type; the last one throws. */
+/** Reads the sources. What cannot be read is left out; the last of both throws. */
 async function readSources(state: RunState): Promise<void> {
-  const { run, mirror, reasons, notes, because, known, cursors, cursorless } = state;
-  for (const part of state.parts) {
-    const { type, source } = part;
-    try {
-      const found = { cursor: cursors.get(type), without: cursorless.get(type) };
-      const read = await readPart(run, part, found);
-      mirror.outages?.works(`${type.name}s`);
+  const { run, reasons, notes, because, known, contacts, templates } = state;
+  if (contacts) {
+    await readOrExclude(state, 'contact', async () => {
+      const read = await readContacts(run, contacts, state.cursor);
       if (read.because) because.push(read.because);
-      known.set(type, { ...noFindings, ...readingOf(source, read) });
-      notes.push(...sayMissing(run.snapshot, type.name, read.sizes.missing));
-      if (type.capabilities.personRead && run.selection && read.whole) {
-        run.selection.choose(type.name);
+      known.set('contact', { ...noFindings, ...readingOf(contacts.source, read) });
+      notes.push(...sayMissing(run.snapshot, read.sizes.missing));
+      if (run.selection && read.whole) {
+        run.selection.choose('contact');
         notes.push(...run.selection.say(read.sizes.valid));
       }
-      if (read.complete || !type.needsCertificate) continue;
+      if (read.complete) return;
       const reason = `${read.why}, so only opt-outs are applied`;
       reasons.push({ code: 'source-incomplete', reason, fix: read.fix });
-    } catch (error) {
-      // A run that was stopped, or a file in use, is no outage.
-      if (isExpected(error) && !(error instanceof Busy) && !run.stop.aborted)
-        mirror.outages?.failed(`${type.name}s`, error.problems[0], 'surely');
-      excludePart(state, part, error);
-    }
+    });
+  }
+  if (templates) {
+    await readOrExclude(state, 'template', async () => {
+      known.set('template', (await readTemplates(run, templates)).findings);
+    });
+  }
+}
+
+/** Reads a source, records whether it can be read, and leaves out what cannot. */
+async function readOrExclude(
+  state: RunState,
+  kind: RecordTypeName,
+  read: () => Promise<void>,
+): Promise<void> {
+  const { outages } = state.mirror;
+  try {
+    await read();
+    outages?.works(`${kind}s`);
+  } catch (error) {
+    // A run that was stopped, or a file in use, is no outage.
+    if (isExpected(error) && !(error instanceof Busy) && !state.run.stop.aborted)
+      outages?.failed(`${kind}s`, error.problems[0], 'surely');
+    exclude(state, kind, error);
   }
 }
 
 /**
  * Observes the platform: all of it in a full run, one person in a run about that person, and only
- * people who were reset in a fast run. If the key may not list a record type, only the recorded
- * state of that type is known. A record type that cannot be listed for other reasons is left out of
- * the run.
+ * people who were reset in a fast run. If the key may not list contacts or templates, only their
+ * recorded state is known. What cannot be listed for other reasons is left out of the run.
  */
 async function observe(state: RunState): Promise<void> {
-  const { run, mirror, breaker, lock, known } = state;
+  const { run, mirror, breaker, lock, known, contacts, templates } = state;
   if (run.mode === 'fast') {
     // Only a reading of the whole source tells what the CRM wants for people who were reset.
-    for (const { type } of state.parts) {
-      const read = findingsOf(state, type);
-      if (read.whole) state.notes.push(...(await readReset(run, type, read)));
-    }
-    return undefined;
+    const read = findingsOf(state, 'contact');
+    if (contacts && read.whole) state.notes.push(...(await readReset(run, contacts, read)));
+    return;
   }
   const key = onlyKey(run);
   if (key !== undefined) {
-    return eachObserved(state, (type) =>
-      observePerson(run, type, { key, known: findingsOf(state, type), lock }),
-    );
+    if (!contacts) return;
+    const single = { key, known: findingsOf(state, 'contact'), lock };
+    await sideBySide(state, { contact: async () => observePerson(run, contacts, single) });
+    return;
   }
-  const passes = new Map<RecordType, FirstPass>();
+  let first: FirstPass | undefined;
   try {
-    await eachObserved(state, async (type) => {
-      passes.set(type, await passOver(run, type, mirror));
+    await sideBySide(state, {
+      contact: contacts && (async () => void (first = await passOver(run, contacts, mirror))),
+      template:
+        templates &&
+        (async () => {
+          const listing = await listTemplates(run, templates, mirror);
+          known.set('template', { ...findingsOf(state, 'template'), listing });
+        }),
     });
   } finally {
-    // The first passes of all record types are indexed together.
-    await sortListed(run, state.parts);
+    await sortListed(run);
   }
-  await eachObserved(state, async (type) => {
-    const first = passes.get(type);
-    if (!first) return;
-    const listing = await proveListing(run, type, { first, breaker, mirror });
-    known.set(type, { ...findingsOf(state, type), listing });
+  await sideBySide(state, {
+    async contact() {
+      if (!contacts || !first) return;
+      const listing = await proveListing(run, contacts, { first, breaker, mirror });
+      known.set('contact', { ...findingsOf(state, 'contact'), listing });
+    },
   });
 }
 
-/** Does the work for all record types in parallel, and leaves out a type that fails. */
-async function eachObserved(state: RunState, work: (type: RecordType) => Promise<void>) {
-  const { parts, breaker } = state;
-  await each(parts, parts.length, async (part) => {
+/** Does the work for people and for templates in parallel, and leaves out what fails. */
+async function sideBySide(
+  state: RunState,
+  work: { [Kind in RecordTypeName]?: (() => Promise<void>) | undefined },
+): Promise<void> {
+  const kinds = kindsIn(state);
+  await each(kinds, kinds.length, async (kind) => {
     try {
-      await work(part.type);
+      await work[kind]?.();
     } catch (error) {
-      if (!breaker.refuses(error)) excludePart(state, part, error);
+      if (!state.breaker.refuses(error)) exclude(state, kind, error);
     }
   });
 }
 
 /** Decides whether absences count, drops those of people who are back, and counts the others. */
-async function findAbsences(state: RunState): Promise<void> {
-  const { run, known } = state;
+async function findAbsences({ run, known, contacts }: RunState): Promise<void> {
   const { absences, ranges, transaction } = run.snapshot;
+  const read = known.get('contact');
+  if (!read || !contacts) return;
   const only = onlyKey(run);
-  for (const { type } of state.parts) {
-    const { name, capabilities } = type;
-    const { absence } = capabilities;
-    const read = known.get(type);
-    if (!read || !absence) continue;
-    const isFull = run.mode === 'full' && !run.selection;
-    const absenceCounts = isFull && read.certified && read.still();
-    known.set(type, { ...read, absenceCounts });
-    if (!run.writes) continue;
-    transaction(() => {
-      if (only === undefined) absences.dropNamed({ kind: name });
-      else absences.dropIfNamed({ kind: name, key: only });
-    });
-    if (!absenceCounts) continue;
-    const platformAt = read.listing?.platformStartedAt;
-    const times = { at: run.startedAt, platformAt, aheadMs: aheadOf(run) };
-    // If the process dies halfway, no person is counted twice for one reading.
-    for await (const range of inTurns(run, ranges.ofKeys(name))) {
-      const but = supersededKeys(run, type);
-      const reading = { reading: read.reading, ...times, ...absence, but };
-      transaction(() => absences.count({ ...range, ...reading }));
-    }
+  const isFull = run.mode === 'full' && !run.selection;
+  const absenceCounts = isFull && read.certified && read.still();
+  known.set('contact', { ...read, absenceCounts });
+  if (!run.writes) return;
+  transaction(() => {
+    if (only === undefined) absences.dropNamed({ kind: 'contact' });
+    else absences.dropIfNamed({ kind: 'contact', key: only });
+  });
+  if (!absenceCounts) return;
+  const platformAt = read.listing?.platformStartedAt;
+  const times = { at: run.startedAt, platformAt, aheadMs: aheadOf(run) };
+  // If the process dies halfway, no person is counted twice for one reading.
+  for await (const range of inTurns(run, ranges.ofKeys('contact'))) {
+    const but = supersededKeys(run);
+    const reading = { reading: read.reading, ...times, ...contacts.absence, but };
+    transaction(() => absences.count({ ...range, ...reading }));
   }
 }
 
-/** Finds the records that need a decision, and the channels that are lost on the platform. */
-async function selectCandidates(state: RunState, type: RecordType): Promise<void> {
+/** Finds the people who need a decision, and the channels that are lost on the platform. */
+async function selectCandidates(state: RunState, contacts: MirrorContacts): Promise<void> {
   const { run, known, tally, reasons, notes } = state;
-  const findings = findingsOf(state, type);
-  await addCandidates(run, type, findings);
-  const losses = await findLostChannels(run, type, findings.listing);
-  known.set(type, { ...findings, lost: new Set(losses.map(({ part }) => part)) });
+  const findings = findingsOf(state, 'contact');
+  await addCandidates(run, contacts, findings);
+  const losses = await findLostChannels(run, contacts.channels, findings.listing);
+  known.set('contact', { ...findings, lost: new Set(losses.map(({ part }) => part)) });
   run.snapshot.stage(() => {
     for (const loss of losses) tally.notice(loss);
   });
@@ -307,18 +339,21 @@ async function selectCandidates(state: RunState, type: RecordType): Promise<void
 
 /** Makes the decisions for the candidates. The first round also lists invalid records. */
 async function decide(state: RunState): Promise<void> {
-  const { run, tally } = state;
-  for (const { type } of state.parts) {
-    const known = findingsOf(state, type);
-    await decideChanges({ run, type, tally, known });
-    if (state.plan || run.undo) continue;
-    if (onlyKey(run) === undefined) {
-      run.snapshot.stage(() => run.snapshot.unmanaged.carry(type.name));
+  const { run, tally, contacts, templates } = state;
+  const isFirst = !state.plan && !run.undo;
+  if (contacts) {
+    const known = findingsOf(state, 'contact');
+    await decideChanges({ run, contacts, tally, known });
+    if (isFirst) {
+      if (onlyKey(run) === undefined)
+        run.snapshot.stage(() => run.snapshot.unmanaged.carry('contact'));
+      await listInvalid(run, { tally, findings: known });
+      state.unread = await listUnread(run, { tally, findings: known });
     }
-    await listInvalid(run, type, { tally, findings: known });
-    const unread = await listUnread(run, type, { tally, findings: known });
-    if (unread) state.unread.set(type.name, unread);
   }
+  if (!templates) return;
+  decideTemplates({ run, templates, tally, known: findingsOf(state, 'template') });
+  if (isFirst) noticeInvalid(run, tally);
 }
 
 /** Summarizes the first round's plan, and passes it to the caller, who may refuse it. */
@@ -326,9 +361,8 @@ async function showPlan(state: RunState): Promise<void> {
   const { run, options, mirror, tally } = state;
   state.notes.push(...sayStopped(tally.counts().stopped));
   const plan = await readPlan(run);
-  const types = state.parts.map(({ type }) => type);
   state.plan = plan;
-  state.forecast = forecastRun(run, { types, plan, mirror });
+  state.forecast = forecastRun(run, { kinds: kindsIn(state), plan, mirror });
   if (!run.writes) {
     options.foresees?.(state.forecast);
     return;
@@ -363,11 +397,9 @@ async function* recordsOf(
   group: ChangeGroup,
   most: number,
 ): AsyncGenerator<PlannedRecord> {
-  const { run, parts } = state;
+  const { run } = state;
   const { staging } = run.snapshot;
   const { kind, op, held } = group;
-  const type = parts.find((part) => part.type.name === kind)?.type;
-  if (!type) return;
   let last: PlannedRecord | undefined;
   let count = 0;
   // The changes of a record follow each other, possibly across the border of two chunks.
@@ -382,23 +414,29 @@ async function* recordsOf(
       count += 1;
       const reason = run.undo
         ? `undoes what run ${run.undo.run} did`
-        : type.reason(change, rule ?? null);
+        : reasonOf(change, rule ?? null);
       last = { kind, op, held, key, parts: part === '' ? [] : [part], reason };
     }
   }
   if (last) yield last;
 }
 
+/** Returns why a change is planned, in the words of the rule that decided it; '' without one. */
+function reasonOf(change: Change, rule: string | null): string {
+  if (change.kind === 'template') return reasonFor(decodeTemplate.change(change));
+  return ruleNamed(rule)?.asks ?? '';
+}
+
 /** Writes the plan, with `more` in the same transaction, and forecasts what may be sent. */
 async function writePlan(state: RunState, more?: () => void): Promise<void> {
   const { run, options, mirror, passed, forecast } = state;
   const changes = await commitPlan(run, more);
-  for (const { type } of state.parts) {
-    for (const n of Object.values(changes[type.name])) passed[type.name] += n;
+  const kinds = kindsIn(state);
+  for (const kind of kinds) {
+    for (const n of Object.values(changes[kind])) passed[kind] += n;
   }
   if (!forecast || state.isForeseen) return;
-  const types = state.parts.map(({ type }) => type);
-  state.forecast = forecastPassed(run, forecast, { types, plan: { changes }, mirror });
+  state.forecast = forecastPassed(run, forecast, { kinds, plan: { changes }, mirror });
   state.isForeseen = true;
   options.foresees?.(state.forecast);
 }
@@ -410,26 +448,21 @@ async function writePlan(state: RunState, more?: () => void): Promise<void> {
  * People who were erased, under this address or as a record with these ids, are left out.
  */
 async function storeStated(state: RunState): Promise<void> {
-  const { run, parts } = state;
-  if (run.undo) return;
+  const { run, contacts } = state;
+  if (run.undo || !contacts) return;
   const { ranges, stated, transaction } = run.snapshot;
   const isAny = run.doNotContact.erased() !== undefined;
-  const mapping = mappingOf(run) ?? '';
-  for (const { type } of parts) {
-    if (!type.capabilities.channels) continue;
-    const { certified: isCertified, whole: isWhole } = findingsOf(state, type);
-    const certified = isCertified && run.selection === undefined;
-    const whole = isWhole && onlyKey(run) === undefined;
-    const isErased = (key: Key): boolean =>
-      run.doNotContact
-        .concerning(identityOf(run, type, key))
-        .some(({ cause }) => cause === 'erasure');
-    for await (const range of inTurns(run, ranges.ofStated(type.name))) {
-      const erased = isAny ? stated.newKeys(range).filter(isErased) : [];
-      const but = [...supersededKeys(run, type), ...erased];
-      const reading = { but, certified, whole, mapping, at: run.clock.now() };
-      transaction(() => stated.store(range, reading));
-    }
+  const mapping = contacts.manner ?? '';
+  const { certified: isCertified, whole: isWhole } = findingsOf(state, 'contact');
+  const certified = isCertified && run.selection === undefined;
+  const whole = isWhole && onlyKey(run) === undefined;
+  const isErased = (key: Key): boolean =>
+    run.doNotContact.concerning(identityOf(run, key)).some(({ cause }) => cause === 'erasure');
+  for await (const range of inTurns(run, ranges.ofStated('contact'))) {
+    const erased = isAny ? stated.newKeys(range).filter(isErased) : [];
+    const but = [...supersededKeys(run), ...erased];
+    const reading = { but, certified, whole, mapping, at: run.clock.now() };
+    transaction(() => stated.store(range, reading));
   }
 }
 
@@ -441,23 +474,22 @@ async function applyInSlices(state: RunState): Promise<void> {
   const { run, breaker } = state;
   for (;;) {
     const endsAt = run.clock.now() + sliceMs;
-    await eachApplied(state, apply, { endsAt, toBeListed: false });
+    await eachApplied(state, apply, applyTemplates, { endsAt, toBeListed: false });
     await recoverAll(state, false);
     if (run.stop.aborted || breaker.stopped() || run.clock.now() < endsAt) return;
     const { slicing } = run.snapshot;
-    const remaining = state.parts.filter(({ type }) => slicing.hasPlanned(run.id, type.name));
+    const remaining = kindsIn(state).filter((kind) => slicing.hasPlanned(run.id, kind));
     if (remaining.length === 0) return;
-    for (const part of remaining) await planAgain(state, part);
+    if (state.contacts && remaining.includes('contact')) await planAgain(state, state.contacts);
   }
 }
 
-/** Plans the rest again if its source has changed since. Throws Interrupted, unexpected errors. */
-async function planAgain(state: RunState, part: MirrorPart): Promise<void> {
+/** Plans the rest again if the CRM has changed since. Throws Interrupted, unexpected errors. */
+async function planAgain(state: RunState, contacts: MirrorContacts): Promise<void> {
   const { run, known, reasons, tally } = state;
-  const { type, source } = part;
-  const { name } = type;
-  const before = findingsOf(state, type);
-  if (!type.needsCertificate || before.still()) return;
+  const name = 'contact';
+  const before = findingsOf(state, name);
+  if (before.still()) return;
   const { slicing, staging, stage, transaction } = run.snapshot;
   await untilDone(run, () => transaction(() => slicing.withdraw(run.id, name)));
   stage(() => {
@@ -465,29 +497,29 @@ async function planAgain(state: RunState, part: MirrorPart): Promise<void> {
     slicing.assumeDone(run.id, name);
   });
   const outdated = { ...before, certified: false, still: () => false };
-  known.set(type, outdated);
+  known.set(name, outdated);
   if (state.options.agrees) {
-    const reason = `the ${name}s of the CRM have changed since the plan was agreed to`;
+    const reason = 'the contacts of the CRM have changed since the plan was agreed to';
     reasons.push({ code: 'source-changed', reason, fix: 'plan again' });
     return;
   }
   try {
-    const read = await readSource(run, part);
-    known.set(type, { ...outdated, ...readingOf(source, read) });
+    const read = await readSource(run, contacts);
+    known.set(name, { ...outdated, ...readingOf(contacts.source, read) });
     if (!read.complete) {
       const reason = `${read.why}, so only opt-outs are applied from now on`;
       reasons.push({ code: 'source-incomplete', reason, fix: read.fix });
     }
   } catch (error) {
     if (!isExpected(error) || error instanceof Interrupted) throw error;
-    const reason = `the ${name}s could not be read again, so the rest waits: ${error.message}`;
+    const reason = `the contacts could not be read again, so the rest waits: ${error.message}`;
     reasons.push({ code: 'source-left-out', reason });
     return;
   }
-  await selectCandidates(state, type);
-  const findings = findingsOf(state, type);
-  await decideChanges({ run, type, tally, known: findings });
-  await listInvalid(run, type, { tally, findings });
+  await selectCandidates(state, contacts);
+  const findings = findingsOf(state, name);
+  await decideChanges({ run, contacts, tally, known: findings });
+  await listInvalid(run, { tally, findings });
   await judgePlan(state);
   // What was withdrawn and is not planned again is not sent.
   state.passed[name] = tally.outcomeCount(name);
@@ -495,29 +527,34 @@ async function planAgain(state: RunState, part: MirrorPart): Promise<void> {
   run.snapshot.candidates.clear(name);
 }
 
+/** Takes a step for people and one for templates side by side. */
 async function eachApplied(
   state: RunState,
-  step: (applying: ApplyContext) => Promise<void>,
+  ofPeople: typeof apply,
+  ofTemplates: typeof applyTemplates,
   when: { endsAt: number; toBeListed: boolean },
 ): Promise<void> {
-  const { run, breaker, tally, mirror, parts } = state;
-  await each(parts, parts.length, async ({ type }) => {
-    const known = findingsOf(state, type);
-    await step({
-      run,
-      type,
-      breaker,
-      tally,
-      known,
-      ...when,
-      passed: state.passed[type.name],
-      timeoutMs: mirror.timeoutMs,
-      oneByOne: pLimit(1),
-      inFlight: new Map(),
-      replan(key, isSettled) {
-        const review = (): void => judgeAtOnce(state);
-        return decideAgain({ run, type, known, tally }, { key, isSettled, review });
-      },
-    });
+  const { run, breaker, tally, mirror, contacts, templates } = state;
+  const review = (): void => judgeAtOnce(state);
+  const kinds = kindsIn(state);
+  await each(kinds, kinds.length, async (kind) => {
+    const known = findingsOf(state, kind);
+    const passed = state.passed[kind];
+    const applying = { run, breaker, tally, known, ...when, passed, timeoutMs: mirror.timeoutMs };
+    if (kind === 'contact' && contacts) {
+      const deciding = { run, contacts, tally, known };
+      const replan: Applying['replan'] = (key, isSettled) => {
+        const decide = () => decidePerson(deciding, key);
+        return decideAgain(run, { kind, key }, { isSettled, decide, review });
+      };
+      const oneByOne = pLimit(1);
+      await ofPeople({ ...applying, contacts, replan, oneByOne, inFlight: new Map() });
+    }
+    if (kind === 'template' && templates) {
+      const deciding = { run, templates, tally, known };
+      const replan: Applying['replan'] = (key, isSettled) =>
+        replanTemplate(deciding, { key, isSettled, review });
+      await ofTemplates({ ...applying, templates, replan });
+    }
   });
 }

@@ -4,13 +4,16 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createGate } from '../../src/http/rate-limit/request-gate.ts';
-import { templateType } from '../../src/records/template/template-type.ts';
+import { connectTemplates } from '../../src/records/template/templates.ts';
 import type { Answer } from '../../src/domain/exchange.ts';
-import type { DesiredRow, ObservedRow } from '../../src/domain/record.ts';
+import {
+  desireTemplate,
+  type DesiredTemplateRow,
+  type ObservedTemplateRow,
+} from '../../src/records/template/template-state.ts';
 import { createPlatform } from '../../src/platform/api-client.ts';
 import { directorySource } from '../../src/sources/directory/directory-source.ts';
 import { virtualClock } from '../support/waiting.ts';
-import { states } from '../support/records/record-stage.ts';
 import { area, judgeError, judgeLines, mutated, scrap, twisted } from './area.ts';
 
 const signal = new AbortController().signal;
@@ -73,7 +76,7 @@ export const templateArea = area('templates', async () => {
       const clock = virtualClock();
       const kind = kindOn({ status: 200, headers: {}, body: platform }, clock);
       try {
-        const desired = await readAll(own, kind);
+        const desired = await readAll(own);
         const rows = await clock.run(listedBy(kind));
         for (const row of desired) decide(kind, row, rows);
       } catch (error) {
@@ -86,17 +89,17 @@ export const templateArea = area('templates', async () => {
   };
 });
 
-type Kind = ReturnType<typeof templateType>;
+type Kind = ReturnType<typeof connectTemplates>;
 
 function kindOn(answer: Answer, clock: ReturnType<typeof virtualClock>): Kind {
   const random = () => 0.5;
   const gate = createGate({ clock, random });
   const platform = createPlatform({ send: async () => answer, gate, clock, random, apiKey: 'k' });
   const policy = { templates: 'overwrite', absentTemplates: 'archive' } as const;
-  return templateType({ policy, platform: platform.templates });
+  return connectTemplates({ policy, platform: platform.templates });
 }
 
-async function listedBy(kind: Kind): Promise<ObservedRow[]> {
+async function listedBy(kind: Kind): Promise<ObservedTemplateRow[]> {
   try {
     return [...(await kind.list({ page: 1, limit: 100 }, signal)).rows];
   } catch (error) {
@@ -105,14 +108,14 @@ async function listedBy(kind: Kind): Promise<ObservedRow[]> {
   }
 }
 
-async function readAll(path: string, kind: Kind): Promise<DesiredRow[]> {
+async function readAll(path: string): Promise<DesiredTemplateRow[]> {
   const reading = directorySource({ type: 'directory', path }).read({ fields: [], signal });
-  const rows: DesiredRow[] = [];
+  const rows: DesiredTemplateRow[] = [];
   let step = await reading.next();
   while (!step.done) {
     for (const record of step.value) {
       if ('broken' in record) judgeLines(`${record.where} ${record.broken} → ${record.fix}`);
-      else rows.push(kind.desire(record.value, record.where));
+      else rows.push(desireTemplate(record.value, record.where));
     }
     step = await reading.next();
   }
@@ -120,13 +123,25 @@ async function readAll(path: string, kind: Kind): Promise<DesiredRow[]> {
   return rows;
 }
 
+const unknown = {
+  recorded: undefined,
+  former: undefined,
+  sight: 'listed',
+  certified: true,
+  at: 0,
+} as const;
+
 /** What is wanted and shown is compared in both ways in which a template can be known. */
-function decide(kind: Kind, desired: DesiredRow, rows: readonly ObservedRow[]): void {
+function decide(
+  kind: Kind,
+  desired: DesiredTemplateRow,
+  rows: readonly ObservedTemplateRow[],
+): void {
   const { invalid } = desired;
   if (invalid) judgeLines(`${invalid.reason} → ${invalid.fix}`);
   const key = desired.key ?? '';
   for (const observed of [[], ...rows.map((row) => [row]), rows]) {
-    const { problems } = kind.decide(states({ key, desired: [desired], observed }));
+    const { problems } = kind.decide({ ...unknown, key, desired: [desired], observed });
     for (const { reason, fix } of problems) judgeLines(`${reason} → ${fix}`);
   }
 }

@@ -1,7 +1,6 @@
 /** People missing in the CRM, row by row: what is due, and which contacts may be deleted. */
 import { describe, expect, test } from 'vitest';
 import { enrolmentBody, recordedBody } from '../../src/records/contact/observe/contact-state.ts';
-import type { States } from '../../src/records/record-type.ts';
 import {
   remembered,
   shown,
@@ -11,6 +10,7 @@ import {
   open,
   outside,
   states,
+  type States,
 } from '../support/records/record-stage.ts';
 
 const hour = 3_600_000;

@@ -1,7 +1,8 @@
 /** A first creation that leaves nothing to decide, and all those that do. */
 import { describe, expect, test } from 'vitest';
 import { settles } from '../../src/records/contact/consent/decide.ts';
-import type { Acked, Decision, States } from '../../src/records/record-type.ts';
+import type { Acked } from '../../src/records/change-outcome.ts';
+import type { Decision } from '../../src/records/decision.ts';
 import type { Entry } from '../../src/domain/do-not-contact.ts';
 import type { RecordProblem } from '../../src/domain/record-problem.ts';
 import { canonicalJson, fingerprint, type RecordedRow } from '../../src/domain/record.ts';
@@ -17,6 +18,8 @@ import {
   open,
   PRODUCT,
   states,
+  decoded,
+  type States,
 } from '../support/records/record-stage.ts';
 
 const { contacts } = open({ contacts: { missing: 'recreate' } });
@@ -76,8 +79,8 @@ describe('a plan does not settle', () => {
     ['without a change', settled, { changes: [] }],
   ])('%s', (_, known, decision) => {
     const plan = { changes: [creation], problems: [] };
-    expect(settles(states(settled), plan)).toBe(true);
-    expect(settles(states(known), { ...plan, ...decision })).toBe(false);
+    expect(settles(decoded(states(settled)), plan)).toBe(true);
+    expect(settles(decoded(states(known)), { ...plan, ...decision })).toBe(false);
   });
 });
 

@@ -4,7 +4,6 @@ import type { Cause, Entry } from '../../src/domain/do-not-contact.ts';
 import { canonicalJson } from '../../src/domain/record.ts';
 import { memoriesOf } from '../../src/records/contact/consent/do-not-contact-entries.ts';
 import { decodeContact } from '../../src/records/contact/observe/contact-state.ts';
-import type { States } from '../../src/records/record-type.ts';
 import {
   ANN,
   bothIn,
@@ -21,6 +20,7 @@ import {
   PRODUCT,
   signal,
   states,
+  type States,
 } from '../support/records/record-stage.ts';
 
 function entry(cause: Cause, more: Partial<Entry> = {}): Entry {
@@ -90,8 +90,8 @@ describe('the list receives', () => {
       at: LATER,
     } as const;
     const after = contacts.acknowledge(before, change('opt_out', 'con_1'), found);
-    const news = contacts.capabilities.doNotContact?.learn(change('opt_out', 'con_1'), after, []);
-    expect(news?.adds).toMatchObject([{ part: NEWS, cause: 'opt_out', contact: 'con_1' }]);
+    const news = contacts.learn(change('opt_out', 'con_1'), after, []);
+    expect(news.adds).toMatchObject([{ part: NEWS, cause: 'opt_out', contact: 'con_1' }]);
   });
 });
 
@@ -163,21 +163,17 @@ describe('the list forbids', () => {
   test('a change that is about to be sent', () => {
     const { contacts } = open();
     const forbids = (op: 'create' | 'opt_in' | 'opt_out', of: Entry) =>
-      contacts.capabilities.doNotContact?.forbids(change(op), [of]);
+      contacts.forbids(change(op), [of]);
     expect(forbids('opt_in', entry('opt_out'))).toBe(true);
     expect(forbids('opt_in', entry('opt_out', { part: PRODUCT }))).toBe(false);
     expect(forbids('opt_in', entry('vanished'))).toBe(false);
     expect(forbids('create', entry('vanished'))).toBe(true);
     expect(forbids('opt_out', entry('erasure'))).toBe(false);
     const newer = { ...change('opt_in'), body: JSON.stringify({ newer: NOON + 1 }) };
-    expect(contacts.capabilities.doNotContact?.forbids(newer, [entry('opt_out')])).toBe(false);
-    expect(
-      contacts.capabilities.doNotContact?.forbids(newer, [entry('opt_out', { by: LATER })]),
-    ).toBe(true);
-    expect(
-      contacts.capabilities.doNotContact?.forbids(newer, [entry('opt_out', { through: 'id' })]),
-    ).toBe(true);
-    expect(contacts.capabilities.doNotContact?.forbids(newer, [entry('blocked')])).toBe(true);
+    expect(contacts.forbids(newer, [entry('opt_out')])).toBe(false);
+    expect(contacts.forbids(newer, [entry('opt_out', { by: LATER })])).toBe(true);
+    expect(contacts.forbids(newer, [entry('opt_out', { through: 'id' })])).toBe(true);
+    expect(contacts.forbids(newer, [entry('blocked')])).toBe(true);
   });
 });
 
@@ -217,11 +213,7 @@ describe('an entry ends', () => {
   test('our own delete: without ownership, and everything else stays', () => {
     const { contacts } = open();
     const entries = [entry('vanished'), entry('opt_out', { seq: 2 }), entry('blocked', { seq: 3 })];
-    const news = contacts.capabilities.doNotContact?.learn(
-      change('delete', 'con_1'),
-      undefined,
-      entries,
-    );
+    const news = contacts.learn(change('delete', 'con_1'), undefined, entries);
     expect(news).toEqual({ adds: [], ends: [{ seq: 1, why: 'delete acknowledged' }] });
   });
 
@@ -231,17 +223,14 @@ describe('an entry ends', () => {
     const optIn = change('opt_in', 'con_1');
     const after = contacts.acknowledge(remembered({ news: 'platform' }), optIn, ack);
     const learn = (row: typeof after) =>
-      contacts.capabilities.doNotContact?.learn(optIn, row, [
-        entry('opt_out'),
-        entry('opt_out', { part: PRODUCT }),
-      ]);
-    expect(learn(after)?.ends).toHaveLength(1);
+      contacts.learn(optIn, row, [entry('opt_out'), entry('opt_out', { part: PRODUCT })]);
+    expect(learn(after).ends).toHaveLength(1);
     // Taken back by the person before it was known to be done: it stands.
     const undone = contacts.acknowledge(remembered({ news: 'in' }), optIn, {
       ...ack,
       undone: true,
     });
-    expect(learn(undone)?.ends).toEqual([]);
+    expect(learn(undone).ends).toEqual([]);
   });
 
   test.each(['opt_in', 'create'] as const)(
@@ -250,11 +239,9 @@ describe('an entry ends', () => {
       const { contacts } = open();
       const after = remembered({ news: 'in' });
       const learn = (since?: number) =>
-        contacts.capabilities.doNotContact?.learn(
-          { ...change(op, 'con_1'), body: canonicalJson({ since }) },
-          after,
-          [entry('operator', { part: NEWS })],
-        ).ends;
+        contacts.learn({ ...change(op, 'con_1'), body: canonicalJson({ since }) }, after, [
+          entry('operator', { part: NEWS }),
+        ]).ends;
       expect(learn()).toEqual([]);
       expect(learn(NOON)).toEqual([]);
       expect(learn(NOON + 1)).toHaveLength(1);

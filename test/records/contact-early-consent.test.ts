@@ -4,7 +4,6 @@ import type { Entry } from '../../src/domain/do-not-contact.ts';
 import { canonicalJson, type DesiredRow, type RecordedRow } from '../../src/domain/record.ts';
 import type { Membership } from '../../src/records/contact/observe/contact-state.ts';
 import { contactDesire } from '../../src/records/contact/observe/desired-contact.ts';
-import type { States } from '../../src/records/record-type.ts';
 import {
   ANN,
   remembered,
@@ -16,6 +15,7 @@ import {
   NOON,
   open,
   states,
+  type States,
 } from '../support/records/record-stage.ts';
 
 const kind = open({ contacts: { resubscribe: 'newer' } }).contacts;
@@ -107,10 +107,10 @@ test('an opt-out is reported to the CRM although such a time has passed', () => 
   const known = { recorded: withNews(theirs), observed: isOut };
   const at = NOON + HOUR;
   const { note } = kind.decide(states({ ...known, desired: [read(at, STATED)], by: at }));
-  const { optOuts } = kind.capabilities;
+  const { optOuts } = kind;
   const out = { channel: NEWS, cause: 'opt_out', after: 1, by: NOON } as const;
   const isNewer = (time: number, row?: RecordedRow) =>
-    optOuts?.isNewer(read(time, STATED), out, row);
+    optOuts.isNewer(read(time, STATED), out, row);
   expect([isNewer(at), isNewer(STATED), isNewer(STATED, note)]).toEqual([false, true, false]);
 });
 

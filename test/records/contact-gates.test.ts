@@ -2,13 +2,11 @@
 import { describe, expect, test } from 'vitest';
 import type { Entry } from '../../src/domain/do-not-contact.ts';
 import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
-import { decodedStates } from '../../src/records/decoded-rows.ts';
 import { decidePerson, explainPerson } from '../../src/records/contact/consent/decide.ts';
 import type { PersonRules } from '../../src/records/contact/consent/person-facts.ts';
 import { gates } from '../../src/records/contact/consent/gates.ts';
 import { rules as table } from '../../src/records/contact/consent/rules.ts';
-import { decodeContact, type Membership } from '../../src/records/contact/observe/contact-state.ts';
-import type { States } from '../../src/records/record-type.ts';
+import type { Membership } from '../../src/records/contact/observe/contact-state.ts';
 import {
   ANN,
   remembered,
@@ -18,6 +16,8 @@ import {
   NOON,
   PRODUCT,
   states,
+  decoded,
+  type States,
 } from '../support/records/record-stage.ts';
 
 const rules: PersonRules = {
@@ -143,16 +143,16 @@ interface Found {
 describe('each gate holds for the person whom it is about', () => {
   test.each(gates)('$id: $asks', ({ id, action }) => {
     const [known, policy = rules] = examples[id] ?? noExample();
-    const [channel] = explainPerson(states(known), policy).channels;
+    const [channel] = explainPerson(decoded(states(known)), policy).channels;
     expect(channel?.gates.filter(({ held }) => held).map(({ gate }) => gate.id)).toEqual([id]);
     expect(channel?.verdict).toMatchObject({ by: id, action });
-    const { changes, problems } = decidePerson(decodedStates(states(known), decodeContact), policy);
+    const { changes, problems } = decidePerson(decoded(states(known)), policy);
     outcomes[action]?.({ ops: changes.map(({ op }) => op), conflicts: problems.length });
   });
 });
 
 test('a person to whom no gate applies passes them all', () => {
-  const [channel] = explainPerson(states({ desired: [yes] }), rules).channels;
+  const [channel] = explainPerson(decoded(states({ desired: [yes] })), rules).channels;
   expect(channel?.verdict).toMatchObject({ by: 'not-on-platform', action: 'create' });
   expect(channel?.gates.map(({ held }) => held)).not.toContain(true);
   expect(channel?.gates.length).toBeGreaterThan(9);
@@ -160,7 +160,7 @@ test('a person to whom no gate applies passes them all', () => {
 
 test('a stated opt-out of a protected person passes', () => {
   const known = { desired: [no], recorded: remembered({ news: 'in' }), observed: [inNews] };
-  const { changes } = decidePerson(decodedStates(states(known), decodeContact), {
+  const { changes } = decidePerson(decoded(states(known)), {
     ...rules,
     protects: new Set([ANN]),
   });

@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import { explainPerson } from '../../src/records/contact/consent/decide.ts';
 import { rulesOf } from '../../src/records/contact/consent/facts.ts';
 import { enrolmentBody } from '../../src/records/contact/observe/contact-state.ts';
-import type { RecordType, States } from '../../src/records/record-type.ts';
 import type { Entry } from '../../src/domain/do-not-contact.ts';
 import { canonicalJson, type DesiredRow, type RecordedRow } from '../../src/domain/record.ts';
 import {
@@ -16,6 +15,9 @@ import {
   NEWS,
   open,
   states,
+  type People,
+  decoded,
+  type States,
 } from '../support/records/record-stage.ts';
 
 const rulesWhere = (deletes: 'off' | 'created' | 'owned') => ({
@@ -121,7 +123,7 @@ describe('a channel in which the new address gets nothing more', () => {
   /** The old contact is in the product channel; the new one too, and not in the newsletter. */
   function decideBoth(
     known: Partial<States>,
-    kind: RecordType = kinds.owned,
+    kind: People = kinds.owned,
     old: Partial<States> = {},
   ) {
     const recorded = 'recorded' in known ? known.recorded : product;
@@ -152,7 +154,7 @@ describe('a channel in which the new address gets nothing more', () => {
   const where = (contacts: object) =>
     open({ contacts: { absent: 'opt_out', ...contacts }, absence: { deletes: 'owned' } }).contacts;
 
-  test.each<[string, Partial<States>, RecordType?]>([
+  test.each<[string, Partial<States>, People?]>([
     ['left under a former address (19)', { former: [leftNews] }],
     ['left all mail under a former address (19)', { former: [leftAll] }],
     ['our opt-out carries over (28)', carrying(stated)],
@@ -171,7 +173,7 @@ describe('a channel in which the new address gets nothing more', () => {
     expect(steps(decideBoth(known, kind))).toEqual(remove);
   });
 
-  test.each<[string, Partial<States>, RecordType?]>([
+  test.each<[string, Partial<States>, People?]>([
     ['it is to be opted in, which may be held, refused or unanswered', {}],
     ['policy.optIns is off', { former: [leftNews] }, where({ optIns: 'off' })],
     ['the run is limited to other people', { unchosen: true, former: [leftNews] }],
@@ -284,7 +286,8 @@ test('names the gate that decided, in an explanation', () => {
     absence: { deletes: 'created', deleteAfterMs: 0, absentReadings: 2, absentForMs: 1 } as const,
   };
   const told = (successors: States['successors'], known: Partial<States> = {}) =>
-    explainPerson(asked(successors, known), rulesOf(fields, policy, rules)).channels[0]?.verdict;
+    explainPerson(decoded(asked(successors, known)), rulesOf(fields, policy, rules)).channels[0]
+      ?.verdict;
   expect(told([stands])).toMatchObject({ by: 'address-replaced', action: 'delete' });
   expect(told([stands], { mayDelete: false })).toMatchObject({
     by: 'address-changed',

@@ -1,7 +1,6 @@
 /** The table of absent-people.ts, row by row: what becomes of an old address. */
 import { describe, expect, test } from 'vitest';
 import { enrolmentBody } from '../../src/records/contact/observe/contact-state.ts';
-import type { States } from '../../src/records/record-type.ts';
 import type { DesiredRow, RecordedRow } from '../../src/domain/record.ts';
 import {
   change,
@@ -14,6 +13,7 @@ import {
   open,
   signal,
   states,
+  type States,
 } from '../support/records/record-stage.ts';
 
 const kind = open().contacts;

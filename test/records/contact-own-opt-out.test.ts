@@ -5,7 +5,6 @@ import {
   recordedBody,
   type Membership,
 } from '../../src/records/contact/observe/contact-state.ts';
-import type { States } from '../../src/records/record-type.ts';
 import { canonicalJson, type DesiredRow, type RecordedRow } from '../../src/domain/record.ts';
 import {
   ANN,
@@ -20,6 +19,7 @@ import {
   NOON,
   open,
   states,
+  type States,
 } from '../support/records/record-stage.ts';
 
 const kind = open({ contacts: { absent: 'opt_out' } }).contacts;

@@ -1,7 +1,7 @@
 /** Whole people: several records, several contacts, both channels at once. */
 import { describe, expect, test } from 'vitest';
 import { recordedBody } from '../../src/records/contact/observe/contact-state.ts';
-import type { Decision, States } from '../../src/records/record-type.ts';
+import type { Decision } from '../../src/records/decision.ts';
 import { canonicalJson, type ObservedRow, type RecordedRow } from '../../src/domain/record.ts';
 import {
   bothIn,
@@ -16,6 +16,7 @@ import {
   open,
   PRODUCT,
   states,
+  type States,
 } from '../support/records/record-stage.ts';
 
 const keep = open().contacts;

@@ -1,7 +1,6 @@
 /** What contacts.protect and policy.optIns: off keep from being done, row by row. */
 import { describe, expect, test } from 'vitest';
 import { recordedBody } from '../../src/records/contact/observe/contact-state.ts';
-import type { States } from '../../src/records/record-type.ts';
 import { contactDesire } from '../../src/records/contact/observe/desired-contact.ts';
 import {
   ANN,
@@ -14,6 +13,7 @@ import {
   NOON,
   open,
   states,
+  type States,
 } from '../support/records/record-stage.ts';
 
 const isVip = {

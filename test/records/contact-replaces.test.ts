@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { observe } from '../../src/records/contact/observe/observed-contact.ts';
 import { recordedBody } from '../../src/records/contact/observe/contact-state.ts';
-import type { Decision, States } from '../../src/records/record-type.ts';
+import type { Decision } from '../../src/records/decision.ts';
 import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
 import type { Subscription } from '../../src/platform/request-schemas.ts';
 import { openStage } from '../support/engine/engine-stage.ts';
@@ -19,6 +19,7 @@ import {
   open,
   PRODUCT,
   states,
+  type States,
 } from '../support/records/record-stage.ts';
 
 const OLD = 'ch_old';

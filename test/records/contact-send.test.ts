@@ -1,7 +1,8 @@
 /** How a change of a contact is sent, and what its outcome is called. */
 import { describe, expect, test } from 'vitest';
 import { observedBody } from '../../src/records/contact/observe/contact-state.ts';
-import type { SendOutcome } from '../../src/records/record-type.ts';
+import { contactRoute } from '../../src/records/contact/contacts.ts';
+import type { SendOutcome } from '../../src/records/change-outcome.ts';
 import {
   ANN,
   change,
@@ -251,8 +252,7 @@ describe('a delete', () => {
 });
 
 test('every change but a delete is an enrolment', () => {
-  const { contacts } = open();
-  const routes = (['create', 'opt_in', 'opt_out', 'delete'] as const).map(contacts.route);
+  const routes = (['create', 'opt_in', 'opt_out', 'delete'] as const).map(contactRoute);
   const enrol = 'contacts.enrol';
   expect(routes).toEqual([enrol, enrol, enrol, 'contacts.delete']);
 });

@@ -2,9 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { all, type Cause, type Entry } from '../../src/domain/do-not-contact.ts';
 import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
-import type { Settled } from '../../src/records/capabilities.ts';
+import type { Settled } from '../../src/records/contact/settle-conflict.ts';
 import type { Membership } from '../../src/records/contact/observe/contact-state.ts';
-import type { RecordType, States } from '../../src/records/record-type.ts';
 import {
   conflicts,
   remembered,
@@ -17,6 +16,8 @@ import {
   open,
   PRODUCT,
   states,
+  type People,
+  type States,
 } from '../support/records/record-stage.ts';
 
 const yes = wish({ newsletter: 'yes' });
@@ -67,7 +68,7 @@ function person(news: Membership, more: Partial<States> = {}): Partial<States> {
 }
 
 const settlement = { at: LATER, by: 'eva on host', reason: 'by letter', evidence: 'ticket 7' };
-const contacts = (): RecordType => open().contacts;
+const contacts = (): People => open().contacts;
 
 function settle(known: Partial<States>, as: 'in' | 'out', channel = NEWS): Settled {
   const settled = contacts().settle?.(states(known), { channel, as, settlement });

@@ -1,7 +1,6 @@
 /** What follows from a decision: once it is carried out, nothing is left to do. */
 import { describe, expect, test } from 'vitest';
 import { observedBody, recordedBody } from '../../src/records/contact/observe/contact-state.ts';
-import type { States } from '../../src/records/record-type.ts';
 import type { DesiredRow, ObservedRow, RecordedRow } from '../../src/domain/record.ts';
 import {
   ANN,
@@ -16,6 +15,7 @@ import {
   open,
   PRODUCT,
   states,
+  type States,
 } from '../support/records/record-stage.ts';
 import { sampled } from '../support/extent.ts';
 

@@ -2,7 +2,6 @@
 import { describe, expect, test } from 'vitest';
 import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
 import { recordedBody } from '../../src/records/contact/observe/contact-state.ts';
-import type { States } from '../../src/records/record-type.ts';
 import {
   ANN,
   conflicts,
@@ -22,6 +21,7 @@ import {
   says,
   undone,
   withNews,
+  type States,
 } from '../support/records/record-stage.ts';
 
 const kind = open().contacts;

@@ -2,7 +2,6 @@
 import { describe, expect, test } from 'vitest';
 import type { DoneChange } from '../../src/domain/change.ts';
 import type { Entry } from '../../src/domain/do-not-contact.ts';
-import type { States } from '../../src/records/record-type.ts';
 import {
   remembered,
   shown,
@@ -21,6 +20,7 @@ import {
   stated,
   theirs,
   undone,
+  type States,
 } from '../support/records/record-stage.ts';
 
 const kind = open().contacts;

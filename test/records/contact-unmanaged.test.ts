@@ -1,7 +1,6 @@
 /** People who are gone from the CRM and subscribed with a contact that is not ours. */
 import { describe, expect, test } from 'vitest';
 import { recordedBody } from '../../src/records/contact/observe/contact-state.ts';
-import type { States } from '../../src/records/record-type.ts';
 import {
   ANN,
   remembered,
@@ -14,6 +13,7 @@ import {
   outside,
   PRODUCT,
   states,
+  type States,
 } from '../support/records/record-stage.ts';
 
 const { contacts } = open({ absence: { deletes: 'owned' } });

@@ -26,17 +26,9 @@ function stage(...faults: Fault[]) {
     seed: emulator.seed.template,
     all: () => emulator.world.templates(),
     send: (what: Change) => world.run(templates.send(what, passage)),
-    recover: (what: Change) =>
-      world.run(
-        templates.recover(what, {
-          late: false,
-          facts: { defaults: {} },
-          recorded: undefined,
-          signal,
-        }),
-      ),
+    recover: (what: Change) => world.run(templates.recover(what, { late: false, signal })),
     look: (what: Change, recorded?: RecordedRow, fresh = false) =>
-      world.run(templates.look(what, { recorded, fresh, listed: fresh, partial: false, signal })),
+      world.run(templates.look(what, { recorded, fresh, signal })),
     recorded: () =>
       templates.decide(
         states({

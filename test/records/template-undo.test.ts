@@ -1,8 +1,8 @@
 /** The inverse of a run's changes to a template, line by line of the table of `undoTemplate`. */
+import type { States } from '../support/records/record-stage.ts';
 import { expect, test } from 'vitest';
 import type { DoneChange } from '../../src/domain/change.ts';
 import { canonicalJson } from '../../src/domain/record.ts';
-import type { States } from '../../src/records/record-type.ts';
 import {
   answered,
   hello,

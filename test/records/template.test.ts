@@ -1,6 +1,5 @@
 /** The truth table of templates, row by row. */
 import { describe, expect, test } from 'vitest';
-import type { States } from '../../src/records/record-type.ts';
 import type { RecordedRow } from '../../src/domain/record.ts';
 import {
   answered,
@@ -18,7 +17,7 @@ import {
   shown,
   WELCOME,
 } from '../support/records/template-letter.ts';
-import { LATER, open } from '../support/records/record-stage.ts';
+import { LATER, open, type States } from '../support/records/record-stage.ts';
 
 const archive = open({ templates: { absentTemplates: 'archive' } }).templates;
 const none = { note: undefined, adopts: false, forgets: [], problems: [] };

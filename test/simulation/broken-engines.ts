@@ -3,7 +3,11 @@
  * simulation that finds none of them is worth nothing.
  */
 import { byGuard } from '../../src/domain/guard-classes.ts';
-import { type RecordType, stale } from '../../src/records/record-type.ts';
+import { type Sending, type SendOutcome, stale } from '../../src/records/change-outcome.ts';
+import { acknowledge } from '../../src/records/contact/send/acknowledged-change.ts';
+import { acknowledgeTemplate } from '../../src/records/template/templates.ts';
+import type { Change } from '../../src/domain/change.ts';
+import type { RecordedRow } from '../../src/domain/record.ts';
 import type { Mirror } from '../../src/engine/context/mirror-context.ts';
 
 type Breaks = (mirror: Mirror) => Mirror;
@@ -20,15 +24,13 @@ export const broken: readonly Broken[] = [
   {
     rule: 'only acknowledged changes are recorded',
     foundBy: 21,
-    breaks: (mirror) =>
-      ofKinds(mirror, (kind) => ({ ...kind, send: recordingFirst(kind, mirror) })),
+    breaks: (mirror) => ofBoth(mirror, ({ send }) => ({ send: recordingFirst(send, mirror) })),
   },
   {
     rule: 'an unanswered change is looked up before it is sent again',
     foundBy: 11,
     breaks: (mirror) =>
-      ofKinds(mirror, (kind) => ({
-        ...kind,
+      ofBoth(mirror, () => ({
         recover: () => Promise.resolve(stale([], 'surely it did not happen')),
       })),
   },
@@ -36,19 +38,17 @@ export const broken: readonly Broken[] = [
     rule: 'one incomplete listing proves nothing',
     foundBy: 55,
     breaks: (mirror) =>
-      ofKinds(mirror, (kind) => ({
-        ...kind,
-        list: async (query, signal) => ({ ...(await kind.list(query, signal)), total: 0 }),
+      ofBoth(mirror, ({ list }) => ({
+        list: async (...asked) => ({ ...(await list(...asked)), total: 0 }),
       })),
   },
   {
     rule: 'a 409 is followed by a look',
     foundBy: 22,
     breaks: (mirror) =>
-      ofKinds(mirror, (kind) => ({
-        ...kind,
-        async send(change, passage) {
-          const outcome = await kind.send(change, passage);
+      ofBoth(mirror, ({ send }) => ({
+        async send(change, ...passage) {
+          const outcome = await send(change, ...passage);
           const refused = outcome.is === 'rejected' && outcome.status === 409;
           if (!refused) return outcome;
           return { is: 'acked', id: change.target, observed: undefined, found: false };
@@ -59,10 +59,9 @@ export const broken: readonly Broken[] = [
     rule: 'people known by id are enrolled by id',
     foundBy: 5,
     breaks: (mirror) =>
-      ofKinds(mirror, (kind) => ({
-        ...kind,
-        send: (change, passage) =>
-          kind.send(change.op === 'opt_in' ? { ...change, target: undefined } : change, passage),
+      ofBoth(mirror, ({ send }) => ({
+        send: (change, ...passage) =>
+          send(change.op === 'opt_in' ? { ...change, target: undefined } : change, ...passage),
       })),
   },
   {
@@ -94,15 +93,12 @@ export const broken: readonly Broken[] = [
     rule: 'a default, or the effect of an unanswered request, is not the person’s opt-out',
     foundBy: 5,
     breaks: (mirror) =>
-      ofKinds(mirror, (kind) => {
-        const { optOuts } = kind.capabilities;
-        if (!optOuts) return kind;
+      ofContacts(mirror, ({ optOuts }) => {
         const recorded: typeof optOuts.recorded = (row, facts) =>
           optOuts
             .recorded(row, facts)
             .map((out) => (out.cause === 'doubtful' ? { ...out, cause: 'opt_out' } : out));
-        const capabilities = { ...kind.capabilities, optOuts: { ...optOuts, recorded } };
-        return { ...kind, capabilities };
+        return { optOuts: { ...optOuts, recorded } };
       }),
   },
   {
@@ -274,23 +270,42 @@ function withLog(mirror: Mirror, changes: (log: Log) => Partial<Log>): Mirror {
   return { ...mirror, audit: { ...audit, log: { ...audit.log, ...changes(audit.log) } } };
 }
 
-function ofKinds(mirror: Mirror, breaks: (kind: RecordType) => RecordType): Mirror {
-  const parts = mirror.parts.map((part) => ({ ...part, type: breaks(part.type) }));
-  return { ...mirror, parts };
+type Contacts = NonNullable<Mirror['contacts']>;
+/** What is broken alike of people and of templates. */
+interface Common {
+  list(page: { page: number; limit: number }, signal: AbortSignal): Promise<{ total: number }>;
+  send(change: Change, passage: Sending, ...more: unknown[]): Promise<SendOutcome>;
+  recover(...asked: never[]): Promise<SendOutcome>;
+}
+
+function ofContacts(mirror: Mirror, breaks: (contacts: Contacts) => Partial<Contacts>): Mirror {
+  const { contacts } = mirror;
+  return { ...mirror, contacts: contacts && { ...contacts, ...breaks(contacts) } };
+}
+
+function ofBoth(mirror: Mirror, breaks: (one: Common) => Partial<Common>): Mirror {
+  const broken = <One extends object>(one: One): One =>
+    Object.assign({ ...one }, breaks(one as never));
+  const { contacts, templates } = mirror;
+  return {
+    ...mirror,
+    contacts: contacts && broken(contacts),
+    templates: templates && broken(templates),
+  };
 }
 
 /** Writes down what it is about to send as if it were done. */
-function recordingFirst(kind: RecordType, { snapshot, clock }: Mirror): RecordType['send'] {
+function recordingFirst(send: Common['send'], { snapshot, clock }: Mirror): Common['send'] {
   const { recorded } = snapshot;
-  return (change, passage) =>
-    kind.send(change, {
-      ...passage,
-      async leaves() {
-        await passage.leaves();
-        const ack = { is: 'acked' as const, id: change.target, observed: undefined, found: false };
-        const before = recorded.get(kind.name, change.key);
-        const row = kind.acknowledge(before, change, { ...ack, at: clock.now() });
-        if (row) recorded.put(row);
-      },
-    });
+  return (change, passage, ...more) => {
+    const leaves = async (): Promise<void> => {
+      await passage.leaves();
+      const acked = { is: 'acked' as const, id: change.target, observed: undefined, found: false };
+      const before = recorded.get(change.kind, change.key);
+      const recordAs = change.kind === 'contact' ? acknowledge : acknowledgeTemplate;
+      const row: RecordedRow | undefined = recordAs(before, change, { ...acked, at: clock.now() });
+      if (row) recorded.put(row);
+    };
+    return send(change, { ...passage, leaves }, ...more);
+  };
 }

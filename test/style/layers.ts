@@ -46,6 +46,7 @@ export const layers: readonly (readonly string[])[] = [
   ['engine/plan'],
   ['engine/guard'],
   ['engine/apply'],
+  ['engine/templates'],
   ['engine/erasure/pending'],
   ['engine/write-back'],
   ['engine/finish'],

@@ -1,22 +1,24 @@
-/** Checks a record type: its source, its side of the platform, its people, and its senders. */
+/** Checks people and templates: their sources, their side of the platform, and the senders. */
 import type { Config } from '../../config/config.ts';
 import { isDecisiveOption } from '../../domain/values/decisive-options.ts';
 import { Interrupted, isExpected } from '../../domain/errors.ts';
 import { sayUnknown } from '../../domain/unknown-words.ts';
-import type { MirrorPart } from '../../engine/context/mirror-context.ts';
+import type { MirrorContacts, MirrorTemplates } from '../../engine/context/mirror-context.ts';
+import { readTemplates } from '../../engine/templates/mirror-templates.ts';
 import { sayMissing } from '../../engine/read/source-read.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import type { DesiredRow } from '../../domain/record.ts';
-import { undeclaredIn, decodeTemplate } from '../../records/template/template-state.ts';
+import { undeclaredIn } from '../../records/template/template-state.ts';
 import { mappedColumns } from '../../records/contact/observe/column-meanings.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { cell } from '../../compose/output/visible-text.ts';
 import { type Finding, type Found, look, note } from './surroundings.ts';
-import { checkSource, type SourceCheck, tellUnused } from './source-check.ts';
+import { checkSource, judgeCounts, type SourceCheck, tellUnused } from './source-check.ts';
 import { factsIn } from '../../engine/context/platform-knowledge.ts';
-import type { RecordType, Page } from '../../records/record-type.ts';
+import type { Page } from '../../records/contact/contacts.ts';
+import { shownChannels } from '../../records/contact/observe/observed-contact.ts';
 import type { Domain } from '../../platform/answer-schemas.ts';
 import type { Platform } from '../../platform/platform.ts';
 import { decideUnmanaged, sayUnmanaged, type UnmanagedAs } from '../../domain/unmanaged-people.ts';
@@ -24,11 +26,14 @@ import { unmanagedAs } from '../../records/contact/consent/facts.ts';
 import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 import { strictest } from '../../records/contact/observe/strictest-consent.ts';
 
-export interface CheckedPart {
-  kind: 'contact' | 'template';
+/** What a check of people or of templates has found. */
+export interface Checked<Source> {
   findings: readonly Finding[];
   /** Undefined if the source could not be read. */
-  source: SourceCheck | undefined;
+  source: Source | undefined;
+}
+
+export interface CheckedContacts extends Checked<SourceCheck> {
   /** The people found who are gone from the CRM and subscribed without the mirror. */
   unmanaged: Awaited<ReturnType<typeof findUnmanaged>>['counts'] | null;
 }
@@ -44,58 +49,79 @@ interface Surroundings {
 
 const pageSize = 100;
 
-/** Checks one record type. */
-export async function checkPart(part: MirrorPart, around: Surroundings): Promise<CheckedPart> {
-  const { type } = part;
-  const { config, snapshot, shell, senders } = around;
-  const isContact = type.name === 'contact';
-  const columns =
-    isContact && config.contacts ? mappedColumns(config.contacts, systemClock.now) : [];
+/** Checks the people: their source, their side of the platform, and who is not managed. */
+export async function checkContacts(
+  contacts: MirrorContacts,
+  around: Surroundings,
+): Promise<CheckedContacts> {
+  const { config, snapshot, shell } = around;
+  const columns = config.contacts ? mappedColumns(config.contacts, systemClock.now) : [];
   let source: SourceCheck | undefined;
-  const loose: LooseTemplate[] = [];
   let goneCount = 0;
-  const read = await look(`source of ${type.name}s`, async () => {
+  const read = await look('source of contacts', async () => {
     const each = (row: DesiredRow): void => {
-      if (row.invalid) return;
-      if (row.kind === 'template') {
-        const fields = decodeTemplate.desired(row).value;
-        // The sender may have the form `Name <address>`.
-        const [, domain] = /@([^@\s<>]+)>?\s*$/.exec(fields.fromEmail ?? '') ?? [];
-        const sender = domain?.toLowerCase();
-        if (sender !== undefined) senders.set(sender, (senders.get(sender) ?? 0) + 1);
-        const variables = fields.variables ? [] : undeclaredIn(fields);
-        if (variables.length > 0) loose.push({ key: row.id, variables });
-      } else if (row.presence !== 'present') goneCount += 1;
+      if (!row.invalid && row.presence !== 'present') goneCount += 1;
     };
-    source = await checkSource({ part, columns, snapshot, shell, each });
+    source = await checkSource({ contacts, columns, snapshot, shell, each });
     return source.found;
   });
-  const findings = [read, ...(source ? checkValues(source, type.name, around) : [])];
-  if (loose.length > 0) findings.push(tellLoose(loose));
+  const findings = [read, ...(source ? checkValues(source, around) : [])];
   let channels: Found | undefined;
   let unmanaged: Awaited<ReturnType<typeof findUnmanaged>> | undefined;
-  const answer = await look(`platform's ${type.name}s`, async () => {
-    const parts = type.capabilities.channels;
-    const page = await type.list({ page: 1, limit: parts ? pageSize : 1 }, shell.stop);
-    const named = new Set([
-      ...(page.parts?.names ?? []),
-      ...page.rows.flatMap((row) => parts?.shown(row) ?? []),
-    ]);
-    const missing = parts?.names.filter((name) => !named.has(name)) ?? [];
+  const answer = await look("platform's contacts", async () => {
+    const page = await contacts.list({ page: 1, limit: pageSize }, shell.stop);
+    const named = new Set([...(page.parts?.names ?? []), ...page.rows.flatMap(shownChannels)]);
+    const missing = contacts.channels.filter((name) => !named.has(name));
     if (missing.length > 0) channels = judgeMissing(missing, page, snapshot);
-    if (goneCount > 0 && source) unmanaged = await findUnmanaged(type, snapshot, page, shell.stop);
-    const total = withCommas(page.total);
-    return { level: 'ok', found: `${config.platform.url} answers and knows ${total}` };
+    if (goneCount > 0 && source)
+      unmanaged = await findUnmanaged(contacts, snapshot, page, shell.stop);
+    return answersWith(config, page.total);
   });
   findings.push(answer);
   if (channels) findings.push({ what: 'channels', ...channels });
   findings.push(...(unmanaged?.findings ?? []));
-  return { kind: type.name, findings, source, unmanaged: unmanaged?.counts ?? null };
+  return { findings, source, unmanaged: unmanaged?.counts ?? null };
+}
+
+function answersWith(config: Config, total: number): Found {
+  return { level: 'ok', found: `${config.platform.url} answers and knows ${withCommas(total)}` };
+}
+
+/** Checks the templates: their files, their senders, and their side of the platform. */
+export async function checkTemplates(
+  templates: MirrorTemplates,
+  { config, snapshot, shell, senders }: Surroundings,
+): Promise<Checked<Pick<SourceCheck, 'counts'>>> {
+  let counts: SourceCheck['counts'] | undefined;
+  const loose: LooseTemplate[] = [];
+  const read = await look('source of templates', async () => {
+    const reading = { snapshot, clock: systemClock, stop: shell.stop, progress: () => undefined };
+    const { certificate, rows, findings } = await readTemplates(reading, templates);
+    for (const { id, value, invalid } of rows) {
+      if (invalid) continue;
+      // The sender may have the form `Name <address>`.
+      const [, domain] = /@([^@\s<>]+)>?\s*$/.exec(value.fromEmail ?? '') ?? [];
+      const sender = domain?.toLowerCase();
+      if (sender !== undefined) senders.set(sender, (senders.get(sender) ?? 0) + 1);
+      const variables = value.variables ? [] : undeclaredIn(value);
+      if (variables.length > 0) loose.push({ key: id, variables });
+    }
+    const { valid: desired, wanted, skipped, invalid, missing } = findings.sizes;
+    const duplicates = snapshot.duplicates.count({ kind: 'template' });
+    const records = rows.length;
+    counts = { records, desired, wanted, skipped, invalid, missing, duplicates };
+    return judgeCounts('template', { snapshot, read: certificate, counts });
+  });
+  const answer = await look("platform's templates", async () => {
+    const { total } = await templates.list({ page: 1, limit: 1 }, shell.stop);
+    return answersWith(config, total);
+  });
+  const findings = [read, ...(loose.length > 0 ? [tellLoose(loose)] : []), answer];
+  return { findings, source: counts && { counts } };
 }
 
 function checkValues(
   source: SourceCheck,
-  kind: CheckedPart['kind'],
   { config, snapshot, asTheyAre }: Surroundings,
 ): Finding[] {
   const findings = source.unknown.map((words): Finding => {
@@ -104,7 +130,7 @@ function checkValues(
     const level = isDecisiveOption(what) ? 'fail' : 'note';
     return { what, level, found: sayUnknown(words, { asTheyAre }), fix };
   });
-  for (const { reason, fix } of sayMissing(snapshot, kind, source.counts.missing)) {
+  for (const { reason, fix } of sayMissing(snapshot, source.counts.missing)) {
     findings.push(note('people who are missing', reason, fix));
   }
   const { garbled } = source;
@@ -177,13 +203,13 @@ const afterRun = `no run touches them; after the first, ${decideUnmanaged}`;
  * the listing. Throws the errors of the requests.
  */
 async function findUnmanaged(
-  type: RecordType,
+  contacts: MirrorContacts,
   { staging, recorded, unmanaged }: Snapshot,
   first: Page,
   signal: AbortSignal,
 ) {
   const found = new Map<string, UnmanagedAs>();
-  const channels = type.capabilities.channels?.names ?? [];
+  const { channels } = contacts;
   let compared = 0;
   let page = first;
   for (let number = 1; page.rows.length > 0; number += 1) {
@@ -192,8 +218,11 @@ async function findUnmanaged(
         .desired('contact', row.alias)
         .map((one) => decodeContact.desired(one));
       if (desired.length === 0) continue;
-      const contacts = [decodeContact.observed(row).value];
-      const known = { desired, contacts, recorded: recorded.get('contact', row.alias) };
+      const known = {
+        desired,
+        contacts: [row.value],
+        recorded: recorded.get('contact', row.alias),
+      };
       const wishes = strictest(desired, channels);
       const acknowledged = unmanaged.decided('contact', row.alias, 'acknowledged');
       const as = channels
@@ -204,7 +233,7 @@ async function findUnmanaged(
     }
     compared += page.rows.length;
     if (compared >= Math.min(first.total, mostCompared)) break;
-    page = await type.list({ page: number + 1, limit: pageSize }, signal);
+    page = await contacts.list({ page: number + 1, limit: pageSize }, signal);
   }
   const people = { deleted: 0, outOfScope: 0 };
   for (const as of found.values()) people[as] += 1;

@@ -5,8 +5,9 @@
  */
 import { isUnsubscribedOption } from '../../domain/values/decisive-options.ts';
 import { Invalid } from '../../domain/errors.ts';
-import type { DesiredRow } from '../../domain/record.ts';
-import type { MirrorPart } from '../../engine/context/mirror-context.ts';
+import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
+import type { Certificate } from '../../sources/source.ts';
+import type { MirrorContacts } from '../../engine/context/mirror-context.ts';
 import { readSource, type SourceRead } from '../../engine/read/source-read.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import type { MappedColumn } from '../../records/contact/observe/column-meanings.ts';
@@ -22,7 +23,7 @@ import { countColumns as countUnused } from '../init/sample.ts';
 import { cell } from '../../compose/output/visible-text.ts';
 
 interface SourceToCheck {
-  part: MirrorPart;
+  contacts: MirrorContacts;
   /** The columns whose values are counted. */
   columns: readonly MappedColumn[];
   /** The snapshot; an empty one if none exists yet. */
@@ -38,11 +39,11 @@ export type SourceCheck = Awaited<ReturnType<typeof checkSource>>;
 
 /** Reads a source completely. Throws as `readSource` does. */
 export async function checkSource(of: SourceToCheck) {
-  const { part, columns, snapshot, shell, each } = of;
-  const { type, source } = part;
+  const { contacts, columns, snapshot, shell, each } = of;
+  const { source } = contacts;
   const counter = countColumns(columns);
   const people = keepPeople();
-  const unused = findUnusedOptOuts(type.fields);
+  const unused = findUnusedOptOuts(contacts.fields);
   const optsOut = columns.map(({ option }) => isUnsubscribedOption(option));
   let [records, garbled] = [0, 0];
   let sample: DesiredRow | undefined;
@@ -52,7 +53,6 @@ export async function checkSource(of: SourceToCheck) {
     if (texts.some((one) => typeof one === 'string' && garbledText.test(one))) garbled += 1;
     if (row.id !== '') sample ??= row;
     each(row);
-    if (columns.length === 0) return;
     unused.add(value);
     // What these become shows only when the whole column was read.
     if (row.asDates) return;
@@ -62,15 +62,12 @@ export async function checkSource(of: SourceToCheck) {
     const isOut = values.some(({ means }, nth) => optsOut[nth] === true && means === 'yes');
     people.add(row, { isUnsubscribed: isOut, unknown });
   };
-  const watched: MirrorPart = {
-    ...part,
-    type: {
-      ...type,
-      desire(value, where) {
-        const row = type.desire(value, where);
-        note(value, row);
-        return row;
-      },
+  const watched: MirrorContacts = {
+    ...contacts,
+    desire(value, where) {
+      const row = contacts.desire(value, where);
+      note(value, row);
+      return row;
     },
     source: {
       ...source,
@@ -90,7 +87,7 @@ export async function checkSource(of: SourceToCheck) {
   const run = { snapshot, clock: systemClock, stop: shell.stop, progress };
   const read = await readSource(run, watched).finally(close);
   const { valid: desired, wanted, skipped, invalid, missing, unknown, dateColumns } = read.sizes;
-  const duplicates = snapshot.duplicates.count({ kind: type.name });
+  const duplicates = snapshot.duplicates.count({ kind: 'contact' });
   /**
    * The counts of one reading, as a plan has them: all records, keys with a valid one, keys whose
    * records request something, records that identify no person or are invalid, and recorded ones
@@ -112,29 +109,46 @@ export async function checkSource(of: SourceToCheck) {
 
 /** Judges a reading. `sample` is a record with an id, which is read alone. */
 async function judge(
-  { part: { type, source }, snapshot, shell }: SourceToCheck,
+  { contacts: { source, fields }, snapshot, shell }: SourceToCheck,
   read: SourceRead,
-  { records, invalid, skipped }: { records: number; invalid: number; skipped: number },
+  counts: { records: number; invalid: number; skipped: number },
   sample: DesiredRow | undefined,
 ): Promise<Found> {
-  if (!read.complete) {
-    return { level: 'fail', found: read.why, fix: read.fix };
-  }
-  const [first] = snapshot.staging.invalid(type.name, 0, 1);
-  const example = first ? `, the first at ${first.place}: ${first.invalid?.reason}` : '';
+  if (!read.complete) return judgeCounts('contact', { snapshot, read, counts });
+  const { skipped } = counts;
   const without = skipped > 0 ? `, ${withCommas(skipped)} without an address` : '';
-  let single = '';
-  if (sample && source.one) {
-    // If a listed record were not found by its id, people would be mistaken for removed.
-    if (!(await source.one(sample.id, { fields: type.fields, signal: shell.stop }))) {
-      throw new Invalid('a record of the list is not found by its id', {
-        fix: 'correct one of the source',
-      });
-    }
-    single = ', and one of them was read by its id';
+  if (!sample || !source.one)
+    return judgeCounts('contact', { snapshot, read, counts, more: without });
+  // If a listed record were not found by its id, people would be mistaken for removed.
+  if (!(await source.one(sample.id, { fields, signal: shell.stop }))) {
+    throw new Invalid('a record of the list is not found by its id', {
+      fix: 'correct one of the source',
+    });
   }
+  const more = `${without}, and one of them was read by its id`;
+  return judgeCounts('contact', { snapshot, read, counts, more });
+}
+
+/** Judges a reading by whether it is complete, and by how many records are invalid. */
+export function judgeCounts(
+  kind: RecordTypeName,
+  {
+    snapshot,
+    read,
+    counts: { records, invalid },
+    more = '',
+  }: {
+    snapshot: Snapshot;
+    read: Certificate;
+    counts: { records: number; invalid: number };
+    more?: string;
+  },
+): Found {
+  if (!read.complete) return { level: 'fail', found: read.why, fix: read.fix };
+  const [first] = snapshot.staging.invalid(kind, 0, 1);
+  const example = first ? `, the first at ${first.place}: ${first.invalid?.reason}` : '';
   const all = `${counted(records, 'record')}, ${withCommas(invalid)} of them invalid`;
-  const found = `${all}${example}${without}${single}`;
+  const found = `${all}${example}${more}`;
   // A single record proves nothing about a column.
   if (invalid < 2 || invalid * 2 <= records) return { level: 'ok', found };
   const fix = 'correct the columns and words of the configuration: see below what they hold';

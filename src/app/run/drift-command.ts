@@ -63,21 +63,17 @@ export async function printDrift(flags: DriftFlags, own: Shell): Promise<number>
 /** Returns the mirror, which counts who is subscribed to channels that it does not name. */
 function countingChannels(mirror: Mirror, channels: Map<string, OtherChannel>): Mirror {
   const [firstLimit] = mirror.pageSizes;
-  const parts = mirror.parts.map((part) => ({
-    ...part,
-    type: {
-      ...part.type,
-      async list(page: { page: number; limit: number }, signal: AbortSignal) {
-        const found = await part.type.list(page, signal);
-        // Later passes show the same people again.
-        if (page.limit !== firstLimit) return found;
-        for (const { id, name } of found.others ?? []) {
-          const one = channels.get(id) ?? { id, name, count: 0 };
-          channels.set(id, { ...one, count: one.count + 1 });
-        }
-        return found;
-      },
-    },
-  }));
-  return { ...mirror, parts };
+  const { contacts } = mirror;
+  if (!contacts) return mirror;
+  const list: typeof contacts.list = async (page, signal) => {
+    const found = await contacts.list(page, signal);
+    // Later passes show the same people again.
+    if (page.limit !== firstLimit) return found;
+    for (const { id, name } of found.others) {
+      const one = channels.get(id) ?? { id, name, count: 0 };
+      channels.set(id, { ...one, count: one.count + 1 });
+    }
+    return found;
+  };
+  return { ...mirror, contacts: { ...contacts, list } };
 }

@@ -5,7 +5,7 @@ import type { Key } from '../../domain/record.ts';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { email } from '../../platform/request-schemas.ts';
-import type { Mirror, MirrorPart } from '../../engine/context/mirror-context.ts';
+import type { Mirror, MirrorContacts } from '../../engine/context/mirror-context.ts';
 import type { PersonLock } from '../../engine/context/person-locks.ts';
 import { closeAuditLog } from '../../engine/context/run-context.ts';
 import { shortHash } from '../../engine/context/person-identity.ts';
@@ -22,7 +22,7 @@ export type PersonFlags = FlagsOf<typeof personal>;
 
 interface Named {
   mirror: Mirror;
-  part: MirrorPart;
+  contacts: MirrorContacts;
   key: Key;
   /** The short hash of the person, shown if the address must not be. */
   hash: string;
@@ -58,17 +58,17 @@ export async function withPerson(
     const { mirror, close } = await assemble(config, shell, { writes: true, acceptLostLedger });
     let taken: PersonLock | undefined;
     try {
-      const part = mirror.parts.find(({ type }) => type.name === 'contact');
-      if (!part) {
+      const { contacts } = mirror;
+      if (!contacts) {
         throw new Invalid(`${config.file}: this mirror has no contacts`, { fix: 'add them' });
       }
       const key = await keyOf(word, mirror, shell.stop);
       const hash = shortHash(mirror.snapshot.meta, key);
       const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
       const path = config.snapshot;
-      const ids = mirror.snapshot.recorded.originsOf(part.type.name, key);
+      const ids = mirror.snapshot.recorded.originsOf('contact', key);
       taken = await mirror.locks.take({ keys: [key], ids });
-      const told = await act({ mirror, part, key, hash, names, path, flags });
+      const told = await act({ mirror, contacts, key, hash, names, path, flags });
       const unwritten = await closeAuditLog(mirror, { prunes: false });
       // The next run moves the decision to the log.
       if (unwritten) shell.note(`crm-mirror: ${renderProblem(unwritten)}`);

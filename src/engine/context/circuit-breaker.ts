@@ -12,7 +12,18 @@
  */
 import { isStatedOptOut, type Change, type Op } from '../../domain/change.ts';
 import { type Problem, Rejected } from '../../domain/errors.ts';
-import { outcomeOf, type RecordType, type SendOutcome } from '../../records/record-type.ts';
+import { outcomeOf, type SendOutcome } from '../../records/change-outcome.ts';
+import type { RecordTypeName } from '../../domain/record.ts';
+import { contactRoute, lookRoute } from '../../records/contact/contacts.ts';
+import { templateRoute } from '../../records/template/templates.ts';
+
+/** The routes of changes, and of the reads that they need before they are sent. */
+export const routesOf: Readonly<
+  Record<RecordTypeName, { change(op: Op): string; look(op: Op): string }>
+> = {
+  contact: { change: contactRoute, look: lookRoute },
+  template: { change: templateRoute, look: () => 'templates.list' },
+};
 
 /**
  * The verdict on all attempts, not counting 409s. `refused`: over 40 % of fewer than 20 were
@@ -57,16 +68,16 @@ export function createCircuitBreaker() {
   }
 
   return {
-    holds: (type: RecordType, change: Change): boolean =>
+    holds: (change: Change): boolean =>
       stops.has('run') ||
-      stops.has(type.route(change.op)) ||
-      (change.part !== '' && stops.has(partOf(type, change))) ||
+      stops.has(routesOf[change.kind].change(change.op)) ||
+      (change.part !== '' && stops.has(partOf(change))) ||
       (stops.has('most') && !isStatedOptOut(change)),
     /** Returns whether the read that the change needs before it is sent is stopped. */
-    blinds: (type: RecordType, { op }: Change): boolean =>
-      op !== 'opt_out' && stops.has(type.lookRoute(op)),
-    note(type: RecordType, change: Change, outcome: SendOutcome): void {
-      const part = partOf(type, change);
+    blinds: ({ kind, op }: Change): boolean =>
+      op !== 'opt_out' && stops.has(routesOf[kind].look(op)),
+    note(change: Change, outcome: SendOutcome): void {
+      const part = partOf(change);
       if (outcome.is === 'unsent' || outcome.is === 'unknown') {
         silence += 1;
         const reason = `${unanswered} requests in a row had no usable answer, the last: ${outcome.why}`;
@@ -99,13 +110,14 @@ export function createCircuitBreaker() {
     },
     stopped: (): boolean => stops.has('run'),
     /** Returns whether more than single channels are stopped: the run, most of it, or a route. */
-    endsEarly(type: RecordType): boolean {
-      const routes = personOps.flatMap((op) => [type.route(op), type.lookRoute(op)]);
+    endsEarly(kind: RecordTypeName): boolean {
+      const { change, look } = routesOf[kind];
+      const routes = personOps.flatMap((op) => [change(op), look(op)]);
       return ['run', 'most', ...routes].some((scope) => stops.has(scope));
     },
   };
 }
 
-function partOf(type: RecordType, { part }: Change): string {
-  return `${type.name}/${part}`;
+function partOf({ kind, part }: Change): string {
+  return `${kind}/${part}`;
 }

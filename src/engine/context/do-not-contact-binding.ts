@@ -6,6 +6,8 @@ import type { Key, RecordedRow } from '../../domain/record.ts';
 import type { KnownMemory } from '../../store/memory/memory.ts';
 import type { Meta } from '../../store/database/meta-table.ts';
 import type { Mirror } from './mirror-context.ts';
+import { memoriesOf } from '../../records/contact/consent/do-not-contact-entries.ts';
+import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 
 /** The meta keys of the memory's id, and of the number of writes taken into account. */
 const names = { id: 'memory', reached: 'memory-reached' } as const;
@@ -24,7 +26,8 @@ export function boundMemory(meta: Meta): KnownMemory | undefined {
  * snapshot is not bound to yet first receives all recorded facts, because either the list or the
  * snapshot may be new.
  */
-export function bindDoNotContactList({ snapshot, doNotContact, parts, clock }: Mirror): void {
+export function bindDoNotContactList(mirror: Mirror): void {
+  const { snapshot, doNotContact, contacts, clock } = mirror;
   const { meta, transaction, recorded } = snapshot;
   const keep = (reached: number) => meta.set(names.reached, String(reached));
   const known = boundMemory(meta);
@@ -32,19 +35,15 @@ export function bindDoNotContactList({ snapshot, doNotContact, parts, clock }: M
   // While the snapshot is still bound to another list, the count of this one is not stored.
   const hear = (reached: number) => meta.get(names.id) === doNotContact.id && keep(reached);
   doNotContact.follow((reached) => transaction(() => void hear(reached)));
-  for (const { type } of isBound ? [] : parts) {
-    const memories = type.capabilities.doNotContact?.memories;
-    if (!memories) continue;
-    for (let after: Key | undefined = ''; after !== undefined;) {
-      const rows: RecordedRow[] = recorded.next(type.name, after, pageOfRows);
-      const remarks = rows.map((row) => {
-        const ids = recorded.originsOf(type.name, row.key);
-        return { key: row.key, ids, adds: memories(row), ends: [] };
-      });
-      const news = remarks.filter(({ adds }) => adds.length > 0);
-      doNotContact.write(news, clock.now());
-      after = rows.at(-1)?.key;
-    }
+  for (let after: Key | undefined = isBound || !contacts ? undefined : ''; after !== undefined;) {
+    const rows: RecordedRow[] = recorded.next('contact', after, pageOfRows);
+    const remarks = rows.map((row) => {
+      const ids = recorded.originsOf('contact', row.key);
+      return { key: row.key, ids, adds: memoriesOf(decodeContact.recorded(row)), ends: [] };
+    });
+    const news = remarks.filter(({ adds }) => adds.length > 0);
+    doNotContact.write(news, clock.now());
+    after = rows.at(-1)?.key;
   }
   const reached = doNotContact.reached();
   if (isBound && known.reached === reached) return;

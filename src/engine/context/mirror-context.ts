@@ -1,6 +1,7 @@
 import type { Op } from '../../domain/change.ts';
 import type { Clock, Random } from '../../domain/clock.ts';
-import type { RecordType } from '../../records/record-type.ts';
+import type { Contacts } from '../../records/contact/contacts.ts';
+import type { Templates } from '../../records/template/templates.ts';
 import type { CanaryPolicy } from '../../domain/guards/canary.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { ChangeWindow } from '../../domain/guards/change-window.ts';
@@ -24,7 +25,9 @@ import type { PersonLocks } from './person-locks.ts';
 /** One assembled mirror: everything that a run needs. */
 export interface Mirror {
   name: string;
-  parts: readonly MirrorPart[];
+  /** The people to keep in step; undefined if the mirror has templates only. */
+  contacts?: MirrorContacts | undefined;
+  templates?: MirrorTemplates | undefined;
   /** Reports to the CRM who unsubscribed on the platform; if undefined, nothing is reported. */
   returns?: WriteBack | undefined;
   snapshot: Snapshot;
@@ -79,17 +82,16 @@ export interface Account {
   platform: Pick<Platform, 'contacts' | 'templates'>;
 }
 
-/** A record type, and the source of its records. */
-export interface MirrorPart {
-  type: RecordType;
+/** The people of a mirror, and the CRM that states what they want. */
+export interface MirrorContacts extends Contacts {
   source: Source;
   /** A hash of how the source is read; a cursor of another way is not used. None: no cursor. */
   manner?: string | undefined;
 }
 
-/** Returns the hash of how people are read (`manner`); undefined if there is none. */
-export function mappingOf({ parts }: Pick<Mirror, 'parts'>): string | undefined {
-  return parts.find(({ manner }) => manner !== undefined)?.manner;
+/** The templates of a mirror, and where their files are. */
+export interface MirrorTemplates extends Templates {
+  source: Source;
 }
 
 /**
@@ -108,7 +110,7 @@ export interface RunOptions {
   because?: readonly FullCode[] | undefined;
   /** False for a plan, which writes nothing on the platform and records nothing. */
   writes: boolean;
-  /** If undefined, the run covers every part of the mirror. */
+  /** If undefined, the run covers both. */
   only: 'contacts' | 'templates' | undefined;
   /**
    * Receives the plan before any of its changes is sent, and throws Invalid to refuse it. A run

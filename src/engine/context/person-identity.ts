@@ -5,7 +5,7 @@
 import { createHmac, hash } from 'node:crypto';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Entry, Identity, ListChanges } from '../../domain/do-not-contact.ts';
-import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
+import type { Key, RecordedRow } from '../../domain/record.ts';
 import type { Meta } from '../../store/database/meta-table.ts';
 
 /** Returns a short keyed hash (#9cc428f416d4) of an address, the same in every run of a mirror. */
@@ -47,20 +47,15 @@ export function displayNameOf(meta: Meta, name: Key, { recorded, entries }: Know
 export const noListChanges: ListChanges = { adds: [], ends: [] };
 
 /** Builds the identity for the do-not-contact list: key, present ids, and those while ours. */
-export function identityOf(
-  { snapshot }: { snapshot: Snapshot },
-  { name }: { name: RecordTypeName },
-  key: Key,
-): Identity {
-  return identityWith({ snapshot }, { name }, { key, ids: snapshot.staging.idsOf(name, key) });
+export function identityOf({ snapshot }: { snapshot: Snapshot }, key: Key): Identity {
+  return identityWith({ snapshot }, { key, ids: snapshot.staging.idsOf('contact', key) });
 }
 
 /** Like `identityOf`, for callers that have already read the record's current CRM ids. */
 export function identityWith(
   { snapshot }: { snapshot: Snapshot },
-  { name }: { name: RecordTypeName },
   { key, ids: currentIds }: Identity,
 ): Identity {
-  const formerIds = snapshot.recorded.originsOf(name, key);
+  const formerIds = snapshot.recorded.originsOf('contact', key);
   return { key, ids: [...new Set([...currentIds, ...formerIds])] };
 }

@@ -14,7 +14,6 @@ import { type GroupCommit, untilDone } from './work-in-parts.ts';
 import type { PeopleSelection } from './people-selection.ts';
 import type { UndoneRun } from './undo-run.ts';
 import { type Mirror, onlyKey, type RunOptions } from './mirror-context.ts';
-import type { RecordType } from '../../records/record-type.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 
 type OfMirror =
@@ -25,7 +24,8 @@ type OfMirror =
   | 'locks'
   | 'clock'
   | 'platformNow'
-  | 'parts'
+  | 'contacts'
+  | 'templates'
   | 'guards';
 type OfOptions = 'mode' | 'writes' | 'firstLoad' | 'restored' | 'stop' | 'abort' | 'progress';
 
@@ -75,27 +75,18 @@ export function isFresh(run: RunContext, at: number): boolean {
  * Returns the keys of the people that other runs have locked since this run began: the keys that
  * those runs know, and the keys that this run's reading has for the same CRM ids.
  */
-export function supersededKeys(
-  { locks, snapshot, id }: RunContext,
-  { name, capabilities }: RecordType,
-): Key[] {
-  if (!capabilities.personRead) return [];
+export function supersededKeys({ locks, snapshot, id }: RunContext): Key[] {
   const { keys, ids } = locks.superseded(id);
   if (ids.size === 0) return [...keys];
-  return [...new Set([...keys, ...snapshot.staging.keysOf(name, [...ids])])];
+  return [...new Set([...keys, ...snapshot.staging.keysOf('contact', [...ids])])];
 }
 
 /** Returns whether another run has locked this person since this run began. */
-export function isSuperseded(
-  run: RunContext,
-  { name, capabilities }: RecordType,
-  key: Key,
-): boolean {
-  if (!capabilities.personRead) return false;
+export function isSuperseded(run: RunContext, key: Key): boolean {
   const { keys, ids } = run.locks.superseded(run.id);
   return (
     keys.has(key) ||
-    (ids.size > 0 && run.snapshot.staging.idsOf(name, key).some((id) => ids.has(id)))
+    (ids.size > 0 && run.snapshot.staging.idsOf('contact', key).some((id) => ids.has(id)))
   );
 }
 
@@ -130,10 +121,8 @@ export function isFirstLoad({
 }
 
 /** Returns whether no full run of a mirror with people has ended yet. */
-export function isUnloaded({ parts, snapshot }: Pick<Mirror, 'parts' | 'snapshot'>): boolean {
-  return (
-    parts.some(({ type }) => type.name === 'contact') && isFirstLoad({ snapshot, firstLoad: false })
-  );
+export function isUnloaded({ contacts, snapshot }: Pick<Mirror, 'contacts' | 'snapshot'>): boolean {
+  return contacts !== undefined && isFirstLoad({ snapshot, firstLoad: false });
 }
 
 /** Ends the first load if it has not ended yet. Must be called within a transaction. */

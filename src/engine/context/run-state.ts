@@ -1,8 +1,7 @@
 /**
- * Holds what is fixed when a run begins, and what it has found, as a whole and by record type: by
- * reading the source and by listing the platform.
+ * Holds what is fixed when a run begins, and what it has found: as a whole, and of people and of
+ * templates by reading their sources and by listing the platform.
  */
-import type { RecordType } from '../../records/record-type.ts';
 import type { CanaryBook } from '../../domain/guards/canary.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import {
@@ -13,7 +12,7 @@ import {
   type Problem,
   Rejected,
 } from '../../domain/errors.ts';
-import type { RecordTypeName } from '../../domain/record.ts';
+import { type RecordTypeName, recordTypes } from '../../domain/record.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
 import type { FullCode, Plan } from '../report/run-summary.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
@@ -21,21 +20,26 @@ import type { PlanDecision } from '../../store/holds/holds.ts';
 import type { Unread } from '../../store/tables/known-problems.ts';
 import type { PersonLock } from './person-locks.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
-import type { Mirror, MirrorPart, RunOptions } from './mirror-context.ts';
+import type { Mirror, RunOptions } from './mirror-context.ts';
 import type { RunContext } from './run-context.ts';
 import type { RunTally } from './run-tally.ts';
 import type { UnknownWords } from '../../domain/unknown-words.ts';
+
+/** The cursor of the CRM, or why there is none. */
+export interface SourceCursor {
+  cursor?: string;
+  without?: FullCode;
+}
 
 /** What is fixed when a run begins, but for the contents of the tally and the breaker. */
 export interface Started {
   readonly mirror: Mirror;
   readonly options: RunOptions;
   readonly run: RunContext;
-  /** The record types that the run began with, each with its source. */
-  readonly begun: readonly MirrorPart[];
-  /** The positions from which incremental readings continue, for the record types that have one. */
-  readonly cursors: ReadonlyMap<RecordType, string>;
-  readonly cursorless: ReadonlyMap<RecordType, FullCode>;
+  /** What the run began with: people, templates, or both. */
+  readonly begun: Pick<Mirror, 'contacts' | 'templates'>;
+  /** Where an incremental reading of the CRM continues, or why there can be none. */
+  readonly cursor: SourceCursor;
   /** Whether another run held a person's lock when this one began. */
   readonly supersededAtStart: boolean;
   /** The number of runs about all people that had ended when this one began. */
@@ -50,16 +54,17 @@ export interface Started {
   readonly notes: readonly Problem[];
 }
 
-/** What the run has found so far. It is stored at once, so that a failed run reports it, too. */
-export interface RunState extends Started {
+/**
+ * What the run has found so far. It is stored at once, so that a failed run reports it, too. Of
+ * `contacts` and `templates`, what cannot be read or listed is left out.
+ */
+export interface RunState extends Started, Pick<Mirror, 'contacts' | 'templates'> {
   /** The context, which for a run about one record learns the person as it reads the record. */
   run: RunContext;
-  /** The record types still in the run; one that cannot be read or listed is left out. */
-  parts: readonly MirrorPart[];
   lock: PersonLock | undefined;
-  known: Map<RecordType, Findings>;
-  /** The known problems of records that an incremental reading does not contain. */
-  unread: Map<RecordTypeName, Unread>;
+  known: Map<RecordTypeName, Findings>;
+  /** The known problems of people that an incremental reading does not contain. */
+  unread: Unread | undefined;
   reasons: Problem[];
   notes: Problem[];
   /** Why the run compares everything, or reads the whole source. */
@@ -94,14 +99,14 @@ export interface ReviewState {
   rounds: number;
 }
 
-/** Returns the state of an emulator. */
+/** Returns the state of a run that has found nothing yet. */
 export function stateOf(started: Started): RunState {
   return {
     ...started,
-    parts: started.begun,
+    ...started.begun,
     lock: undefined,
     known: new Map(),
-    unread: new Map(),
+    unread: undefined,
     reasons: [...started.reasons],
     notes: [...started.notes],
     because: started.run.mode === 'full' ? [...(started.options.because ?? [])] : [],
@@ -123,21 +128,27 @@ export function stateOf(started: Started): RunState {
   };
 }
 
-export function findingsOf({ known }: RunState, type: RecordType): Findings {
-  return known.get(type) ?? noFindings;
+/** Returns what was found of people or templates, whether or not they are in the run. */
+export function findingsOf({ known }: Pick<RunState, 'known'>, kind: RecordTypeName): Findings {
+  return known.get(kind) ?? noFindings;
 }
 
-/** Leaves a record type out of the run, and says why. Throws the error if that ends the run. */
-export function excludePart(state: RunState, part: MirrorPart, error: unknown): void {
-  const isLast = state.parts.length === 1;
+/** Returns what is still in the run. */
+export function kindsIn(state: Pick<RunState, 'contacts' | 'templates'>): RecordTypeName[] {
+  return recordTypes.filter((kind) => state[`${kind}s`]);
+}
+
+/** Leaves people or templates out of the run, and says why. Throws if that ends the run. */
+export function exclude(state: RunState, kind: RecordTypeName, error: unknown): void {
+  const isLast = kindsIn(state).length === 1;
   const isRefusedKey = error instanceof Rejected && error.status === 401;
   const endsAll = error instanceof Interrupted || error instanceof Busy || isRefusedKey;
   if (isLast || endsAll || !isExpected(error)) throw error;
   state.reasons.push({
     code: 'source-left-out',
-    reason: `${part.type.name}s are left out: ${error.message}`,
+    reason: `${kind}s are left out: ${error.message}`,
   });
-  state.parts = state.parts.filter((other) => other !== part);
+  state[`${kind}s`] = undefined;
 }
 
 export interface PlatformListing {
@@ -189,7 +200,7 @@ export interface Findings {
   absenceCounts: boolean;
 }
 
-/** The findings of a record type that was not read. */
+/** The findings about what was not read. */
 export const noFindings: Findings = {
   certified: false,
   whole: false,
@@ -201,11 +212,3 @@ export const noFindings: Findings = {
   still: () => false,
   absenceCounts: false,
 };
-
-/** Returns the findings for the record type of this name, whether or not it is in the run. */
-export function findingsNamed(
-  known: ReadonlyMap<RecordType, Findings>,
-  kind: RecordTypeName,
-): Findings {
-  return [...known].find(([{ name }]) => name === kind)?.[1] ?? noFindings;
-}

@@ -4,7 +4,8 @@ import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Fault, Key, RecordTypeName } from '../../domain/record.ts';
 import { sayUnknown, type UnknownWords } from '../../domain/unknown-words.ts';
-import type { RecordType, SendOutcome, Stop } from '../../records/record-type.ts';
+import type { SendOutcome } from '../../records/change-outcome.ts';
+import type { Stop } from '../../records/decision.ts';
 import type { ListedProblem } from '../report/run-summary.ts';
 import type { Unread } from '../../store/tables/known-problems.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
@@ -89,7 +90,7 @@ export function createTally(snapshot: Snapshot) {
       count(isNew);
       list(isNew ? 'new' : 'known', { ...problem, isNew });
     },
-    outcome({ name: kind }: RecordType, { op, key, part }: Change, outcome: SendOutcome): void {
+    outcome({ kind, op, key, part }: Change, outcome: SendOutcome): void {
       if (!leftUndone.has(outcome.is)) done[kind] += 1;
       if (outcome.is !== 'rejected') return;
       sums.news += 1;

@@ -6,7 +6,7 @@ import { Invalid } from '../../domain/errors.ts';
 import type { DoneChange } from '../../domain/change.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { counted } from '../../domain/values/counted.ts';
-import type { NotUndone } from '../../records/record-type.ts';
+import type { NotUndone } from '../../records/decision.ts';
 import type { Stretch } from '../../store/database/key-range.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { CannotUndo } from '../report/run-summary.ts';

@@ -3,8 +3,11 @@
  * the snapshot. If anything interrupts this, the list already protects the person, the remaining
  * work is recorded, and `forget` can be called again.
  */
-import type { Deadlines, Deed } from '../../records/capabilities.ts';
-import { type RecordType, acked } from '../../records/record-type.ts';
+import { type Deadlines, acked } from '../../records/change-outcome.ts';
+import type { Deed } from '../../records/contact/send/contact-erasure.ts';
+import { idsOf } from '../../records/contact/consent/renamed-contact.ts';
+import { decodeContact } from '../../records/contact/observe/contact-state.ts';
+import { acknowledge } from '../../records/contact/send/acknowledged-change.ts';
 import {
   type ExpectedError,
   Invalid,
@@ -17,7 +20,7 @@ import { all, type Identity, type RememberedOptOut } from '../../domain/do-not-c
 import type { Key } from '../../domain/record.ts';
 import { proveOwn } from '../account/account-binding.ts';
 import { bindDoNotContactList } from '../context/do-not-contact-binding.ts';
-import type { Mirror, MirrorPart } from '../context/mirror-context.ts';
+import type { Mirror, MirrorContacts } from '../context/mirror-context.ts';
 import { identityOf } from '../context/person-identity.ts';
 import { type Unfinished, begun, end, keep } from './pending/unfinished-erasures.ts';
 import type { Purged } from '../../store/tables/record-purge.ts';
@@ -60,17 +63,21 @@ export interface Certificate {
  */
 export async function forget(
   mirror: Mirror,
-  { part, key, ids, by }: { part: MirrorPart; key: Key; ids?: readonly string[]; by: string },
+  {
+    contacts,
+    key,
+    ids,
+    by,
+  }: { contacts: MirrorContacts; key: Key; ids?: readonly string[]; by: string },
   leave: Deadlines,
 ): Promise<Certificate> {
   const { snapshot, clock, timeoutMs } = mirror;
-  const { type } = part;
   // On another platform, not finding the person would prove nothing.
   const unproven = await failureOf(async () => void (await proveOwn(mirror, leave.signal)));
   if (unproven instanceof Invalid) throw unproven;
   bindDoNotContactList(mirror);
   const at = clock.now();
-  const whoNow = (): Identity => (ids ? { key, ids: [...ids] } : identityOf(mirror, type, key));
+  const whoNow = (): Identity => (ids ? { key, ids: [...ids] } : identityOf(mirror, key));
   const entry = enter(mirror, whoNow(), at);
   const account = accountOf(mirror, key, { since: entry.since, by });
   const certificate: Certificate = {
@@ -80,25 +87,24 @@ export async function forget(
     verified: false,
     scrubbed: false,
     crm: { read: false, certified: false, why: 'not asked' },
-    also: alsoOf(mirror, type, key),
+    also: alsoOf(mirror, key),
     failure: undefined,
   };
   const failure = await failureOf(async () => {
-    certificate.crm = ids ? asked : await readNames(mirror, part, leave);
+    certificate.crm = ids ? asked : await readNames(mirror, contacts, leave);
     const who = whoNow();
     certificate.entry = enter(mirror, who, at);
-    certificate.also = alsoOf(mirror, type, key);
+    certificate.also = alsoOf(mirror, key);
     if (unproven) throw unproven;
-    const isOpen = snapshot.journal.open(type.name).some((change) => change.key === key);
+    const isOpen = snapshot.journal.open('contact').some((change) => change.key === key);
     // A request that an earlier process sent may still arrive.
     if (isOpen) await clock.sleep(timeoutMs, leave.signal);
-    const recorded = snapshot.recorded.get(type.name, key);
+    const recorded = snapshot.recorded.get('contact', key);
     const known = account.done().found ?? [];
-    const tell = (deed: Deed): void => account.tell(type, deed);
-    const { erasure } = type.capabilities;
-    certificate.verified = (await erasure?.erase({ key, recorded, known, tell }, leave)) ?? true;
+    const tell = (deed: Deed): void => account.tell(deed);
+    certificate.verified = await contacts.erase({ key, recorded, known, tell }, leave);
     account.looked();
-    account.purge(type, who.ids);
+    account.purge(who.ids);
     certificate.scrubbed = true;
   });
   return { ...certificate, done: account.done(), failure };
@@ -111,9 +117,9 @@ const asked: CrmReading = {
 };
 
 /** Returns the person's other addresses, except those that were themselves forgotten. */
-function alsoOf({ snapshot, doNotContact }: Mirror, { name }: RecordType, key: Key): Key[] {
+function alsoOf({ snapshot, doNotContact }: Mirror, key: Key): Key[] {
   const isErased = doNotContact.erased() ?? (() => false);
-  return snapshot.recorded.namesakes({ kind: name, key }).filter((other) => !isErased(other));
+  return snapshot.recorded.namesakes({ kind: 'contact', key }).filter((other) => !isErased(other));
 }
 
 /** Returns the expected error that `work` throws, if any. Rethrows unexpected errors. */
@@ -163,19 +169,26 @@ function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by:
     now = next;
   };
   /** Records the opt-out as ours, in case the erasure stops here. */
-  const optedOut = (type: RecordType, { id, channel }: Deed & { is: 'opted out' }): void => {
-    const row = recorded.get(type.name, key);
+  const optedOut = ({ id, channel }: Deed & { is: 'opted out' }): void => {
+    const row = recorded.get('contact', key);
     if (!row) return;
-    const about = { kind: type.name, key, part: channel, target: id, body: '{}', phase: 0 };
+    const about = {
+      kind: 'contact' as const,
+      key,
+      part: channel,
+      target: id,
+      body: '{}',
+      phase: 0,
+    };
     const ack = { ...acked({ id }), at: clock.now(), latest: latestNow(mirror) };
-    const after = type.acknowledge(row, { ...about, op: 'opt_out' }, ack);
+    const after = acknowledge(row, { ...about, op: 'opt_out' }, ack);
     if (after) recorded.put(after);
   };
   note(now);
   return {
     done: (): Unfinished => now,
     looked: () => note({ ...now, found: now.found ?? [] }),
-    tell(type: RecordType, deed: Deed): void {
+    tell(deed: Deed): void {
       let next = now;
       if (deed.is === 'opted out') next = { ...now, optedOut: now.optedOut + 1 };
       else if (deed.is !== 'sending' && deed.is !== 'refused') {
@@ -183,7 +196,7 @@ function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by:
         next = { ...now, [deed.is]: [...new Set([...(now[deed.is] ?? []), deed.id])] };
       }
       note(next, () => {
-        if (deed.is === 'opted out') optedOut(type, deed);
+        if (deed.is === 'opted out') optedOut(deed);
         if (deed.is !== 'found') noteWrite(deed);
       });
     },
@@ -192,13 +205,13 @@ function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by:
      * erasure. If the memory cannot be written, throws before the snapshot is changed; if another
      * process reads the snapshot, throws Busy and stores the person's key again.
      */
-    purge(type: RecordType, ids: readonly string[]): void {
-      const row = recorded.get(type.name, key);
-      const known = row ? (type.capabilities.personRead?.idsOf(row) ?? []) : [];
+    purge(ids: readonly string[]): void {
+      const row = recorded.get('contact', key);
+      const known = row ? idsOf(decodeContact.recorded(row)) : [];
       const contacts = [...new Set([...known, ...(now.found ?? []), ...now.deleted])];
       // For the audit log: the outcome of changes that an earlier process sent is never found out,
       // because the person's rows are deleted.
-      const open = journal.open(type.name).filter((one) => one.key === key && one.state === 'sent');
+      const open = journal.open('contact').filter((one) => one.key === key && one.state === 'sent');
       const unknown = { outcome: 'unknown', status: undefined, request: undefined } as const;
       const at = clock.now();
       if (open.length > 0)
@@ -207,7 +220,7 @@ function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by:
       forgetInMemory(mirror, { key, contacts }, { at: clock.now(), by });
       transaction(() => {
         // The rows deleted now are added to those of earlier attempts.
-        const more = purge.rows(type.name, key, ids);
+        const more = purge.rows('contact', key, ids);
         const sum = (of: keyof Purged): number => (now.purged?.[of] ?? 0) + more[of];
         const purged = {
           recorded: sum('recorded'),
@@ -221,7 +234,7 @@ function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by:
         now = { ...now, purged };
         keep(snapshot, { ...now, key: undefined, told: undefined });
         // It is no longer known who else had this address, so the source has to be read completely.
-        invalidateCursor(snapshot, type);
+        invalidateCursor(snapshot);
       });
       try {
         purge.scrub();
@@ -279,13 +292,13 @@ export interface CrmReading {
  */
 export async function readNames(
   mirror: Mirror,
-  part: MirrorPart,
+  contacts: MirrorContacts,
   { signal: stop, abort }: Deadlines,
 ): Promise<CrmReading> {
   const options = { writes: false, only: 'contacts', stop, abort } as const;
   const { run } = beginRun(mirror, { mode: 'fast', ...options, progress: () => undefined });
   try {
-    const certificate = await readSource(run, part);
+    const certificate = await readSource(run, contacts);
     if (certificate.complete) return { read: true, certified: true, why: null };
     return {
       read: true,

@@ -19,13 +19,17 @@
  *   the CRM record for which nothing was left to do            forgotten: decided again
  *   refusals by the platform and the CRM, and their delays     released: tried again
  */
-import type { Deadlines, Settled, SettlementAsked } from '../../records/capabilities.ts';
+import type { Deadlines } from '../../records/change-outcome.ts';
+import { release, unerased } from '../../records/contact/consent/decide.ts';
+import { memoriesOf } from '../../records/contact/consent/do-not-contact-entries.ts';
+import { decodeContact } from '../../records/contact/observe/contact-state.ts';
+import type { SettlementAsked } from '../../records/contact/settle-conflict.ts';
 import { all, type Entry } from '../../domain/do-not-contact.ts';
 import type { Key } from '../../domain/record.ts';
 import { addDecision } from '../../store/memory/audit-trail.ts';
 import { invalidateCursor } from '../finish/source-cursor.ts';
 import { bindDoNotContactList } from '../context/do-not-contact-binding.ts';
-import type { Mirror, MirrorPart } from '../context/mirror-context.ts';
+import type { Mirror, MirrorContacts } from '../context/mirror-context.ts';
 import { type CrmReading, readNames } from './forget-person.ts';
 import { identityOf } from '../context/person-identity.ts';
 import { end } from './pending/unfinished-erasures.ts';
@@ -50,7 +54,7 @@ export interface Allowed {
 }
 
 interface Allowing {
-  part: MirrorPart;
+  contacts: MirrorContacts;
   key: Key;
   reason: string;
   by: string;
@@ -65,27 +69,26 @@ interface Allowing {
  */
 export async function allow(
   mirror: Mirror,
-  { part, key, reason, by, caller }: Allowing,
+  { contacts, key, reason, by, caller }: Allowing,
   leave: Deadlines,
 ): Promise<Allowed> {
   bindDoNotContactList(mirror);
   const at = mirror.clock.now();
-  const crm = await readNames(mirror, part, leave);
-  const who = identityOf(mirror, part.type, key);
+  const crm = await readNames(mirror, contacts, leave);
+  const who = identityOf(mirror, key);
   const entries = mirror.doNotContact.concerning(who);
   const taken = entries.filter(({ through }) => through === 'address');
   const freed = entries.filter(({ through }) => through === 'id');
   const isErased = taken.some(({ cause }) => cause === 'erasure');
   const isOperators = taken.some(({ cause }) => cause === 'operator');
   const { recorded, transaction } = mirror.snapshot;
-  const { name, capabilities } = part.type;
   // The next run would add a vanished contact to the list again. The list is written after this: if
   // the process dies in between, it still protects the person.
   const dropped = transaction(() => {
-    const row = recorded.get(name, key);
+    const row = recorded.get('contact', key);
     if (!row || row.id !== undefined) return false;
-    if (capabilities.doNotContact?.memories(row).length === 0) return false;
-    recorded.drop(name, key);
+    if (memoriesOf(decodeContact.recorded(row)).length === 0) return false;
+    recorded.drop('contact', key);
     return true;
   });
   const ends = taken.map(({ seq }) => ({ seq, why: `allow: ${reason}` }));
@@ -103,11 +106,11 @@ export async function allow(
     addDecision(mirror.snapshot, decision, key);
     end(mirror.snapshot, key);
     // The person's record may not be among the changes that an incremental reading returns.
-    invalidateCursor(mirror.snapshot, part.type);
-    const { erasure } = capabilities;
-    const row = recorded.get(name, key);
-    const withdrawn = row && erasure?.release(row);
-    const next = isErased ? erasure?.unerased(key, withdrawn?.row ?? row) : withdrawn?.row;
+    invalidateCursor(mirror.snapshot);
+    const row = recorded.get('contact', key);
+    const withdrawn = row && release(decodeContact.recorded(row));
+    const left = withdrawn?.row ?? row;
+    const next = isErased ? unerased(key, left && decodeContact.recorded(left)) : withdrawn?.row;
     // An operator's opt-out had settled the person, and the next run has to decide anew.
     const undecided = row && isOperators ? { ...row, desired: undefined } : undefined;
     const changed = next ?? undecided;
@@ -118,7 +121,7 @@ export async function allow(
 }
 
 interface Settling extends Omit<SettlementAsked, 'settlement'> {
-  part: MirrorPart;
+  contacts: MirrorContacts;
   key: Key;
   by: string;
   caller: string;
@@ -135,8 +138,7 @@ export async function settleConflict(
   settling: Settling,
   { signal: stop, abort }: Deadlines,
 ): Promise<number> {
-  const { part, key, channel, as, by, caller, reason, evidence } = settling;
-  const { type } = part;
+  const { contacts, key, channel, as, by, caller, reason, evidence } = settling;
   bindDoNotContactList(mirror);
   // The examination is no run of this process, so it counts in locks of its own.
   const reader = { ...mirror, locks: createPersonLocks() };
@@ -151,18 +153,14 @@ export async function settleConflict(
   }
   const at = mirror.clock.now();
   const settlement = { at, by, reason, evidence };
-  const settled: Settled = type.settle?.(found.states, {
-    channel,
-    as,
-    settlement,
-  }) ?? { refused: { reason: `a ${type.name} has no channels`, fix: 'name a person' } };
+  const settled = contacts.settle(found.states, { channel, as, settlement });
   if ('refused' in settled) {
     const { reason: why, fix } = settled.refused;
     throw new Invalid(why, { fix });
   }
   const { adds, ends, frees = [], row } = settled;
   if (adds.length + ends.length + frees.length > 0) {
-    mirror.doNotContact.write([{ ...identityOf(mirror, type, key), adds, ends, frees }], at);
+    mirror.doNotContact.write([{ ...identityOf(mirror, key), adds, ends, frees }], at);
   }
   mirror.snapshot.transaction(() => {
     if (row) mirror.snapshot.recorded.put(row);
@@ -170,7 +168,7 @@ export async function settleConflict(
     const decision = { at, what: 'resolve', name: by, reason, about, evidence, as: caller };
     addDecision(mirror.snapshot, decision, key);
     // The person's record may not be among the changes that an incremental reading returns.
-    invalidateCursor(mirror.snapshot, type);
+    invalidateCursor(mirror.snapshot);
   });
   return at;
 }
@@ -188,29 +186,22 @@ export interface Reset {
 /** Resets one person, and sends nothing. Throws Busy while a change has no known outcome. */
 export function resetRecord(
   { snapshot, clock }: Mirror,
-  {
-    part,
-    key,
-    by,
-    caller,
-    reason,
-  }: { part: MirrorPart } & Record<'key' | 'by' | 'caller' | 'reason', string>,
+  { key, by, caller, reason }: Record<'key' | 'by' | 'caller' | 'reason', string>,
 ): Reset {
   const { journal, retryLater, optOutReports, transaction } = snapshot;
-  const { type } = part;
-  const { name } = type;
+  const kind = 'contact';
   return transaction(() => {
-    const open = journal.open(name).filter((change) => change.key === key).length;
+    const open = journal.open(kind).filter((change) => change.key === key).length;
     if (open > 0) {
       throw new Busy(`the outcome of ${counted(open, 'change')} of this person is not known yet`, {
         fix: 'reset the person after the next run, which reads it from the platform',
       });
     }
-    const recorded = markReset(snapshot, type, key);
-    const changes = retryLater.release({ kind: name, key });
-    const reports = optOutReports.release({ kind: name, key });
+    const recorded = markReset(snapshot, key);
+    const changes = retryLater.release({ kind, key });
+    const reports = optOutReports.release({ kind, key });
     // The person's record may not be among the changes that an incremental reading returns.
-    if (recorded || changes > 0) invalidateCursor(snapshot, type);
+    if (recorded || changes > 0) invalidateCursor(snapshot);
     const at = clock.now();
     const why = { reason, about: null, evidence: null };
     addDecision(snapshot, { at, what: 'read again', name: by, ...why, as: caller }, key);

@@ -17,15 +17,14 @@
  * many in seven days. Otherwise anyone able to send events could have all people erased, and
  * nothing would bring them back.
  */
-import type { Deadlines } from '../../records/capabilities.ts';
+import type { Deadlines } from '../../records/change-outcome.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
 import type { LockedPeople } from '../context/person-locks.ts';
 import { type Certificate, forget } from './forget-person.ts';
-import type { Mirror, MirrorPart } from '../context/mirror-context.ts';
+import type { Mirror, MirrorContacts } from '../context/mirror-context.ts';
 import { shortHash } from '../context/person-identity.ts';
 import { personIsLocked, idsAt, mostRecords, rowOf } from '../read/partial-read.ts';
 import { begun, keep, unfinishedIn } from './pending/unfinished-erasures.ts';
-import type { RecordType } from '../../records/record-type.ts';
 import { storedFact } from '../../store/database/meta-table.ts';
 import { judge, weekMs } from '../report/guard-rules.ts';
 
@@ -43,26 +42,26 @@ export type ErasedOne = { person: string } & (
 );
 
 interface Wanted {
-  part: MirrorPart;
+  contacts: MirrorContacts;
   id: string;
   key: Key;
 }
 
 /** Handles the privacy deletion of a CRM record. Throws Busy while one of the people is locked. */
 export async function eraseTold(mirror: Mirror, id: string, leave: Deadlines): Promise<Erased> {
-  const part = mirror.parts.find(({ source, type }) => source.one && type.capabilities.erasure);
-  if (!part) return { rest: 'nothing', people: [] };
-  const taken = await mirror.locks.take(peopleOf(mirror, part, id));
+  const { contacts } = mirror;
+  if (!contacts?.source.one) return { rest: 'nothing', people: [] };
+  const taken = await mirror.locks.take(peopleOf(mirror, id));
   try {
     // The run that held the lock until now may have given the record another address.
-    const { keys, ...who } = peopleOf(mirror, part, id);
+    const { keys, ...who } = peopleOf(mirror, id);
     if (!taken.extend({ keys, ...who })) throw personIsLocked();
-    if (isThere(await ask(part, id, leave))) return { rest: 'event', people: [] };
+    if (isThere(await ask(contacts, id, leave))) return { rest: 'event', people: [] };
     if (keys.length === 0) {
       return { rest: mirror.locks.others('').length > 0 ? 'again' : 'nothing', people: [] };
     }
     const people: ErasedOne[] = [];
-    for (const key of keys) people.push(await eraseOne(mirror, { part, id, key }, leave));
+    for (const key of keys) people.push(await eraseOne(mirror, { contacts, id, key }, leave));
     if (people.some(({ is }) => is === 'failed')) return { rest: 'again', people };
     return { rest: people.some(({ is }) => is === 'shared') ? 'event' : 'nothing', people };
   } finally {
@@ -71,32 +70,32 @@ export async function eraseTold(mirror: Mirror, id: string, leave: Deadlines): P
 }
 
 async function eraseOne(mirror: Mirror, wanted: Wanted, leave: Deadlines): Promise<ErasedOne> {
-  const { part, id, key } = wanted;
+  const { contacts, id, key } = wanted;
   const { snapshot, clock } = mirror;
   const person = shortHash(snapshot.meta, key);
   const ids = await goneOf(mirror, wanted, leave);
   if (!ids) return { person, is: 'shared' };
   const held = snapshot.transaction(() => {
-    const isHeld = !passesGuard(mirror, part.type, key);
+    const isHeld = !passesGuard(mirror, key);
     keep(snapshot, { ...begun(snapshot, key, clock.now()), told: id, held: isHeld });
     return isHeld;
   });
   if (held) return { person, is: 'held' };
-  const told = await forget(mirror, { part, key, ids, by: 'an event of the CRM' }, leave);
+  const told = await forget(mirror, { contacts, key, ids, by: 'an event of the CRM' }, leave);
   return { person, is: told.failure ? 'failed' : 'forgotten', told };
 }
 
 /** Returns the ids without a record in the CRM; undefined if one still has the address. */
 async function goneOf(
   mirror: Mirror,
-  { part, id, key }: Wanted,
+  { contacts, id, key }: Wanted,
   leave: Deadlines,
 ): Promise<string[] | undefined> {
-  const others = idsAt(mirror, part.type, key).filter((other) => other !== id);
+  const others = idsAt(mirror, key).filter((other) => other !== id);
   if (others.length > mostRecords) return undefined;
   const gone = [id];
   for (const other of others) {
-    const row = await ask(part, other, leave);
+    const row = await ask(contacts, other, leave);
     if (!isThere(row)) gone.push(other);
     // A record that cannot be read may have this address.
     else if (row?.key === undefined || row.key === key) return undefined;
@@ -109,26 +108,25 @@ function isThere(row: DesiredRow | undefined): boolean {
 }
 
 async function ask(
-  { type, source }: MirrorPart,
+  contacts: MirrorContacts,
   id: string,
   { signal }: Deadlines,
 ): Promise<DesiredRow | undefined> {
-  const record = await source.one?.(id, { fields: type.fields, signal });
-  return record && rowOf(type, id, record);
+  const record = await contacts.source.one?.(id, { fields: contacts.fields, signal });
+  return record && rowOf(contacts, id, record);
 }
 
 /** Returns the addresses known for a record, also by a broken-off attempt, and all their ids. */
-function peopleOf(mirror: Mirror, part: MirrorPart, id: string): LockedPeople {
+function peopleOf(mirror: Mirror, id: string): LockedPeople {
   const { snapshot } = mirror;
   const { recorded, duplicates } = snapshot;
-  const { name } = part.type;
   const begun = unfinishedIn(snapshot).filter(({ told }) => told === id);
   const keys = new Set([
-    ...recorded.keysOfOrigin(name, id),
-    ...duplicates.namesOf(name, id),
+    ...recorded.keysOfOrigin('contact', id),
+    ...duplicates.namesOf('contact', id),
     ...begun.flatMap(({ key }) => key ?? []),
   ]);
-  const ids = [...keys].flatMap((key) => idsAt(mirror, part.type, key));
+  const ids = [...keys].flatMap((key) => idsAt(mirror, key));
   return { keys: [...keys], ids: [...new Set([id, ...ids])] };
 }
 
@@ -138,7 +136,7 @@ const dayMs = 86_400_000;
 const times = storedFact<readonly number[]>('erased-by-events', 'the erasures by events');
 
 /** Counts one more erasure if it may happen; one that `forget` began may. In a transaction. */
-function passesGuard({ snapshot, guards, clock }: Mirror, type: RecordType, key: Key): boolean {
+function passesGuard({ snapshot, guards, clock }: Mirror, key: Key): boolean {
   const { meta, shaping } = snapshot;
   const its = shortHash(meta, key);
   const before = unfinishedIn(snapshot).find(({ hash }) => hash === its);
@@ -152,7 +150,7 @@ function passesGuard({ snapshot, guards, clock }: Mirror, type: RecordType, key:
     unapproved: 1,
     week: week.length,
     get of() {
-      return shaping.owned(type.name).all;
+      return shaping.owned('contact').all;
     },
   } as const;
   // Events arrive one by one, so the guard's rules about the shape of a plan do not apply.

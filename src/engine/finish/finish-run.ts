@@ -4,11 +4,11 @@
  */
 import { type Steps, eachPart, inTurns, untilDone } from '../context/work-in-parts.ts';
 import { guardNames } from '../../domain/guard-classes.ts';
-import type { RecordType } from '../../records/record-type.ts';
+import type { RecordTypeName } from '../../domain/record.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { sayDeferred } from '../guard/plan-rules.ts';
 import { sayCanaries, closeCanaries } from '../guard/canaries.ts';
-import type { RunState } from '../context/run-state.ts';
+import { findingsOf, kindsIn, type RunState } from '../context/run-state.ts';
 import { dropSuperseded, yielding } from '../plan/commit-plan.ts';
 import { closeAuditLog, type RunContext, supersededKeys } from '../context/run-context.ts';
 import { noteDifference, storeDifference, keepRestored } from '../context/platform-knowledge.ts';
@@ -21,7 +21,7 @@ import { closeApprovals, closeHolds, countAwaitingApproval, holdWithheld } from 
 import { storeLimits } from '../plan/run-forecast.ts';
 import { storeQuarantine } from '../context/platform-quarantine.ts';
 import type { JournalTally } from '../../store/tables/journal.ts';
-import { storeCursors } from './source-cursor.ts';
+import { storeCursor } from './source-cursor.ts';
 import { findErased, noteUnfinished } from '../erasure/pending/unfinished-erasures.ts';
 import type { OptOutDay } from '../../store/tables/run-figures.ts';
 
@@ -49,20 +49,17 @@ export async function finishRun(found: RunState): Promise<Summary> {
   if (writes) {
     // The ids that certified readings found are stored, whatever the outcome of the run.
     const { recorded, ranges, transaction } = run.snapshot;
-    for (const { type } of state.parts) {
-      if (!state.known.get(type)?.certified) continue;
-      for await (const range of inTurns(run, ranges.ofStrangeIds(type.name))) {
-        transaction(() => recorded.adoptOrigins({ ...range, since: run.startedAt }));
-      }
+    const isCertified = state.contacts && findingsOf(state, 'contact').certified;
+    for await (const range of isCertified ? inTurns(run, ranges.ofStrangeIds('contact')) : []) {
+      transaction(() => recorded.adoptOrigins({ ...range, since: run.startedAt }));
     }
     await holdWithheld(run);
   }
   const reported = await reportOptOuts(state);
   const done: JournalTally[] = [];
   for await (const some of inTurns(run, run.snapshot.journal.tally(run.id))) done.push(...some);
-  const people = state.parts.find(({ type }) => type.capabilities.erasure)?.type;
-  const looked = run.writes && run.mode === 'full' ? people : undefined;
-  const erased = looked ? await findErased(run, looked) : [];
+  const looked = run.writes && run.mode === 'full' && state.contacts !== undefined;
+  const erased = looked ? await findErased(run) : [];
   const counts = looked ? await countPeople(run) : undefined;
   dropSuperseded(run);
   const problems = await groupFound(state);
@@ -72,7 +69,7 @@ export async function finishRun(found: RunState): Promise<Summary> {
   // A new decision may have been made for the last record that awaited approval.
   const held = countAwaitingApproval(state);
   state.tally.released(guardNames.filter((of) => held[of] === 0));
-  if (looked) run.snapshot.transaction(() => noteUnfinished(run, looked, erased));
+  if (looked) run.snapshot.transaction(() => noteUnfinished(run, erased));
   const summary = summaryOf(state, { reported, done, held, found: problems });
   const settled = run.writes
     ? run.snapshot.transaction(() => keep(state, { summary, done, counts }))
@@ -105,22 +102,23 @@ interface Ended {
   counts: Awaited<ReturnType<typeof countPeople>> | undefined;
 }
 
-/** Stores the end of the run. Returns the record types for which all necessary work was done. */
-function keep(state: RunState, ended: Ended): RecordType[] {
+/** Stores the end of the run. Returns what all necessary work was done for. */
+function keep(state: RunState, ended: Ended): RecordTypeName[] {
   const { run } = state;
   const { summary } = ended;
   const { runs, journal, problems } = run.snapshot;
   const { id } = run;
   const at = run.clock.now();
-  for (const { type } of run.undo ? [] : state.parts) {
-    const knowledge = state.known.get(type);
-    if (!knowledge?.certified) continue;
-    const { whole, sizes } = knowledge;
-    if (whole) storeReadingFacts(run.snapshot, type.name, sizes);
-    if (whole && type.capabilities.personRead) run.selection?.store();
-    const but = supersededKeys(run, type);
+  for (const kind of run.undo ? [] : kindsIn(state)) {
+    const { certified, whole, sizes } = findingsOf(state, kind);
+    if (!certified) continue;
+    if (whole && kind === 'contact') {
+      storeReadingFacts(run.snapshot, sizes);
+      run.selection?.store();
+    }
+    const but = supersededKeys(run);
     const dropUnnamed = whole ? problems.dropUnnamed : problems.dropRenamed;
-    if (onlyKey(run) === undefined) dropUnnamed({ kind: type.name, but });
+    if (onlyKey(run) === undefined) dropUnnamed({ kind, but });
   }
   const { problems: _, groups: __, reasonCodes: ___, cannot: ____, ...kept } = summary;
   const { status, plan } = summary;
@@ -131,7 +129,7 @@ function keep(state: RunState, ended: Ended): RecordType[] {
   if (isIdle) runs.drop(id);
   else runs.finish({ id, status, plan, summary: JSON.stringify(kept), at });
   if (!isIdle) keepFigures(state, ended);
-  if (!run.selection && !run.undo) storeCursors(state, status);
+  if (!run.selection && !run.undo) storeCursor(state, status);
   storeLimits(run.snapshot.meta, state.mirror.limits(), at);
   storeDifference(state.mirror);
   if (run.restored) keepRestored(state.mirror);
@@ -174,23 +172,21 @@ function keepFigures({ run, mirror }: RunState, { summary, done, counts }: Ended
  * after the end of the run is stored: if the process dies halfway, some problems are listed as new
  * again, but none is lost.
  */
-function* keepNoticed({ run, parts, known, plan }: RunState): Steps {
+function* keepNoticed(state: RunState): Steps {
+  const { run, plan } = state;
   const { problems, ranges, transaction } = run.snapshot;
   const by = { run: run.id, at: run.clock.now() };
   const only = onlyKey(run);
-  for (const { type } of parts) {
-    const { name } = type;
-    yield* eachPart(ranges.ofNoticed(name), (range) => {
+  for (const kind of kindsIn(state)) {
+    yield* eachPart(ranges.ofNoticed(kind), (range) => {
       transaction(() => problems.adopt({ ...range, ...by }));
     });
-    const knowledge = known.get(type);
-    if (!knowledge?.certified || !plan) continue;
-    const { whole } = knowledge;
-    if (only !== undefined)
-      transaction(() => problems.forgetUnnoticedOf({ kind: name, key: only }));
+    const { certified, whole } = findingsOf(state, kind);
+    if (!certified || !plan) continue;
+    if (only !== undefined) transaction(() => problems.forgetUnnoticedOf({ kind, key: only }));
     else {
-      yield* eachPart(ranges.ofProblems(name), (range) => {
-        const but = supersededKeys(run, type);
+      yield* eachPart(ranges.ofProblems(kind), (range) => {
+        const but = supersededKeys(run);
         const forget = whole ? problems.forgetUnnoticed : problems.forgetUnnoticedNamed;
         transaction(() => forget({ ...range, but }));
       });

@@ -4,9 +4,8 @@
  * records. Without a cursor, everything is read.
  *
  *   a run about all people begins       removes the cursor, so a killed run leaves none
- *   it succeeds, and nothing of the     stores the cursor of its own reading
- *   record type awaits approval or a
- *   window
+ *   it succeeds, and nothing of people  stores the cursor of its own reading
+ *   awaits approval or a window
  *   a fast run does not succeed         puts back the cursor that it began with
  *   a full run does not succeed         stores none: the remaining work is not among the changes
  *   a run about one person does not     invalidates the cursor, also for a run in progress, if it
@@ -16,52 +15,42 @@
  */
 import { storedJson } from '../../domain/stored-json.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import { type Mode, type MirrorPart, onlyKey } from '../context/mirror-context.ts';
-import type { RecordType } from '../../records/record-type.ts';
+import { type Mode, type MirrorContacts, onlyKey } from '../context/mirror-context.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
-import type { RecordTypeName } from '../../domain/record.ts';
-import type { Status, FullCode } from '../report/run-summary.ts';
+import type { Status } from '../report/run-summary.ts';
 import { hasDeferred } from '../guard/plan-rules.ts';
-import type { RunState } from '../context/run-state.ts';
+import { findingsOf, type RunState, type SourceCursor } from '../context/run-state.ts';
 import { countAwaitingApproval } from '../guard/holds.ts';
 
 const storedCursor = storedJson<{ manner: string; cursor: string }>('the cursor of the source');
 const spoilt = 'spoilt';
-const nameOf = (kind: RecordTypeName): string => `cursor of ${kind}s`;
+const name = 'cursor of contacts';
 
-/** Returns the cursors, and why others have none. A run that writes removes them. */
-export function loadCursors(
+/** Returns the cursor of the CRM, or why it has none. A run that writes removes it. */
+export function loadCursor(
   { meta }: Snapshot,
-  parts: readonly MirrorPart[],
+  contacts: MirrorContacts | undefined,
   { mode, writes }: { mode: Mode; writes: boolean },
-) {
-  const cursors = new Map<RecordType, string>();
-  const cursorless = new Map<RecordType, FullCode>();
-  if (onlyKey({ mode }) !== undefined || mode === 'undo') return { cursors, cursorless };
-  for (const { type, manner } of parts) {
-    const text = meta.get(nameOf(type.name));
-    if (writes && text !== undefined) meta.drop(nameOf(type.name));
-    if (text === undefined) cursorless.set(type, 'no-cursor');
-    else if (text === spoilt) cursorless.set(type, 'person-open');
-    else {
-      const found = storedCursor.decode(text);
-      if (found.manner === manner) cursors.set(type, found.cursor);
-      else cursorless.set(type, 'mapping-changed');
-    }
-  }
-  return { cursors, cursorless };
+): SourceCursor {
+  if (!contacts || onlyKey({ mode }) !== undefined || mode === 'undo') return {};
+  const text = meta.get(name);
+  if (writes && text !== undefined) meta.drop(name);
+  if (text === undefined) return { without: 'no-cursor' };
+  if (text === spoilt) return { without: 'person-open' };
+  const { manner, cursor } = storedCursor.decode(text);
+  return manner === contacts.manner ? { cursor } : { without: 'mapping-changed' };
 }
 
 /** Invalidates the cursor: a person with unfinished work may not change in the source again. */
-export function invalidateCursor({ meta }: Snapshot, { name }: RecordType): void {
-  meta.set(nameOf(name), spoilt);
+export function invalidateCursor({ meta }: Snapshot): void {
+  meta.set(name, spoilt);
 }
 
-/** Invalidates the cursors after a run about one person threw and had kept out another run. */
-export function invalidateCursorsAfter(state: RunState): void {
+/** Invalidates the cursor after a run about one person threw and had kept out another run. */
+export function invalidateCursorAfter(state: RunState): void {
   const { run, begun } = state;
   if (!run.writes || onlyKey(run) === undefined || !overlapped(state)) return;
-  run.snapshot.transaction(() => begun.forEach(({ type }) => invalidateCursor(run.snapshot, type)));
+  if (begun.contacts) run.snapshot.transaction(() => invalidateCursor(run.snapshot));
 }
 
 /** Returns whether a run about all people was in progress at any time during this run. */
@@ -69,23 +58,22 @@ function overlapped({ run, endedBefore }: RunState): boolean {
   return run.locks.count().begun > endedBefore;
 }
 
-export function storeCursors(state: RunState, status: Status): void {
-  const { run, begun, parts, known, cursors: since } = state;
+export function storeCursor(state: RunState, status: Status): void {
+  const { run, begun, contacts, cursor: since } = state;
+  if (!begun.contacts) return;
   const { meta } = run.snapshot;
   const held = countAwaitingApproval(state);
-  for (const { type, manner } of begun) {
-    const name = nameOf(type.name);
-    const isFree = guardNames.every((of) => guardRows[of].recordType !== type.name || !held[of]);
-    const hasEnded = status === 'held' ? isFree : status === 'done' || status === 'rejected';
-    const isWell = hasEnded && !hasDeferred(run, type.name);
-    if (onlyKey(run) !== undefined) {
-      if (!isWell && (state.plan || overlapped(state))) invalidateCursor(run.snapshot, type);
-      continue;
-    }
-    const isWhole = parts.some((part) => part.type === type) && !state.supersededAtStart;
-    const gained = isWhole && isWell ? known.get(type)?.cursor : undefined;
-    const cursor = gained ?? (run.mode === 'fast' ? since.get(type) : undefined);
-    if (manner === undefined || cursor === undefined || meta.get(name) === spoilt) continue;
-    meta.set(name, storedCursor.encode({ manner, cursor }));
+  const isFree = guardNames.every((of) => guardRows[of].recordType !== 'contact' || !held[of]);
+  const hasEnded = status === 'held' ? isFree : status === 'done' || status === 'rejected';
+  const isWell = hasEnded && !hasDeferred(run, 'contact');
+  if (onlyKey(run) !== undefined) {
+    if (!isWell && (state.plan || overlapped(state))) invalidateCursor(run.snapshot);
+    return;
   }
+  const isWhole = contacts !== undefined && !state.supersededAtStart;
+  const gained = isWhole && isWell ? findingsOf(state, 'contact').cursor : undefined;
+  const cursor = gained ?? (run.mode === 'fast' ? since.cursor : undefined);
+  const { manner } = begun.contacts;
+  if (manner === undefined || cursor === undefined || meta.get(name) === spoilt) return;
+  meta.set(name, storedCursor.encode({ manner, cursor }));
 }

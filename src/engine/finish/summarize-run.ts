@@ -1,9 +1,9 @@
 /** Summarizes a run that has ended: its status, its counts, and the reasons if it failed. */
 import { Interrupted, type Problem, Rejected, renderProblem } from '../../domain/errors.ts';
-import type { Stop } from '../../records/record-type.ts';
+import type { Stop } from '../../records/decision.ts';
 import { canariesOf } from '../guard/canaries.ts';
 import { countDeferred } from '../guard/plan-rules.ts';
-import { type RunState, findingsNamed } from '../context/run-state.ts';
+import { type RunState, findingsOf, kindsIn } from '../context/run-state.ts';
 import type { JournalTally } from '../../store/tables/journal.ts';
 import { openChanges } from '../context/run-context.ts';
 import { type GuardClass, guardNames, guardRows } from '../../domain/guard-classes.ts';
@@ -35,7 +35,7 @@ interface Done {
 }
 
 export function summaryOf(state: RunState, { reported, done, held, found }: Done): Summary {
-  const { run, tally, parts, mirror, options } = state;
+  const { run, tally, mirror, options } = state;
   const contact = kindSummary(state, 'contact', done);
   const template = kindSummary(state, 'template', done);
   const reasons = reasonsOf(state, done);
@@ -49,7 +49,7 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
   const split = splitHeld(held);
   const canaries = canariesOf(state);
   const groups = withHeld(found, state, held);
-  const unfinished = erasures.length > 0 && parts.some(({ type }) => type.capabilities.erasure);
+  const unfinished = erasures.length > 0 && state.contacts !== undefined;
   const said: Problem[] = [
     ...reasons,
     ...state.notes,
@@ -71,11 +71,11 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
     contacts: {
       ...contact,
       held: split.contacts,
-      skipped: findingsNamed(state.known, 'contact').sizes.skipped,
+      skipped: findingsOf(state, 'contact').sizes.skipped,
       furtherOptIns: done.reduce((sum, { further }) => sum + further, 0),
       prevented: tally.counts().stopped,
       unmanaged: countUnmanaged(groups),
-      missing: findingsNamed(state.known, 'contact').sizes.missing,
+      missing: findingsOf(state, 'contact').sizes.missing,
     },
     templates: { ...template, held: split.templates },
     deferred: countDeferred(run),
@@ -104,7 +104,7 @@ function kindSummary(
   kind: RecordTypeName,
   done: readonly JournalTally[],
 ): KindSummary & { invalid: number } {
-  const { run, tally, plan, known } = state;
+  const { run, tally, plan } = state;
   const { staging, guarded, recorded, problems } = run.snapshot;
   // Stale changes are not counted as planned.
   const planned: ChangeCounts = {};
@@ -121,7 +121,7 @@ function kindSummary(
   for (const { op, n } of guarded.ops(kind, 'rejected', 'deferred'))
     foreseen[op] = (foreseen[op] ?? 0) - n;
   const changes = { ...(run.writes ? planned : foreseen), adopt: tally.counts().adopted[kind] };
-  const { sizes, listing } = findingsNamed(known, kind);
+  const { sizes, listing } = findingsOf(state, kind);
   let { valid: desired, invalid } = sizes;
   let observed = listing?.size ?? recorded.count(kind);
   let parked = problems.countParked(kind);
@@ -134,7 +134,7 @@ function kindSummary(
     observed = staging.observed(kind, only).length;
     parked = problems.parked(kind, only).length > 0 ? 1 : 0;
   }
-  const unread = state.unread.get(kind);
+  const unread = kind === 'contact' ? state.unread : undefined;
   return {
     desired,
     observed,
@@ -164,14 +164,14 @@ function statusOf(
 
 /** Returns the reasons why a run failed. `tally` counts the changes of the run. */
 function reasonsOf(state: RunState, tally: readonly JournalTally[]): Problem[] {
-  const { run, breaker, failure, parts } = state;
+  const { run, breaker, failure } = state;
   const reasons = [...state.reasons, ...breaker.reasons()];
   // Of a refusal, only the message is reported. The explanation may be long, and is listed with the
   // records.
   if (failure instanceof Rejected) reasons.push({ code: 'rejected', reason: failure.message });
   else if (failure && !(failure instanceof Interrupted)) reasons.push(...failure.problems);
   if (!run.writes) return reasons;
-  const unknown = parts.flatMap(({ type }) => openChanges(run, type.name)).length;
+  const unknown = kindsIn(state).flatMap((kind) => openChanges(run, kind)).length;
   if (unknown > 0) {
     reasons.push({
       code: 'outcome-unknown',
@@ -211,12 +211,11 @@ export function sayStopped({ protect, optIns }: Record<Stop, number>): Problem[]
 
 /** Collects the problems that the summary counts, except for what awaits approval. */
 export async function groupFound(state: RunState): Promise<ProblemGroups> {
-  const { run, parts, known } = state;
+  const { run } = state;
   const { problems, ranges } = run.snapshot;
   const found = groupProblems();
   const only = onlyKey(run);
-  for (const { type } of parts) {
-    const { name } = type;
+  for (const name of kindsIn(state)) {
     for await (const range of inTurns(run, ranges.ofNoticed(name))) {
       const noticed = problems.counted.noticed(range);
       found.add(
@@ -228,7 +227,7 @@ export async function groupFound(state: RunState): Promise<ProblemGroups> {
       found.add(name, problems.counted.parkedOf({ kind: name, key: only }));
       continue;
     }
-    const { whole, reading } = findingsNamed(known, name);
+    const { whole, reading } = findingsOf(state, name);
     const isPartial = !whole && reading !== '';
     for await (const range of inTurns(run, ranges.ofProblems(name))) {
       found.add(name, problems.counted.parked(range));

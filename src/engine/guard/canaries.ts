@@ -28,21 +28,17 @@ import { type Steps, eachPart, each } from '../context/work-in-parts.ts';
 import { askedClasses, type AskedClass } from '../../domain/guards/plan-rule.ts';
 import { type Meta, storedFact } from '../../store/database/meta-table.ts';
 import { isFirstLoad } from '../context/run-context.ts';
-import { mappingOf, onlyKey } from '../context/mirror-context.ts';
-import {
-  type RunState,
-  type ReviewState,
-  findingsOf,
-  findingsNamed,
-} from '../context/run-state.ts';
+import { onlyKey } from '../context/mirror-context.ts';
+import { type RunState, type ReviewState, findingsOf } from '../context/run-state.ts';
 import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
-import type { Key, ObservedRow } from '../../domain/record.ts';
+import type { Key, ObservedRow, RecordTypeName } from '../../domain/record.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { SentChange } from '../../store/holds/judged-changes.ts';
 import { mostOf } from '../report/guard-rules.ts';
 import { populationOf } from './guard-population.ts';
 import { Interrupted, isExpected, type Problem } from '../../domain/errors.ts';
-import type { RecordType } from '../../records/record-type.ts';
+import { contactDrift } from '../../records/contact/contacts.ts';
+import { templateDrift } from '../../records/template/templates.ts';
 import { countApprovals } from '../../store/tables/approval-order.ts';
 import { nowByBoth } from '../context/platform-knowledge.ts';
 import { judgeCanary, type ToldCanary, tellCanary, waitingWords } from '../report/canary-text.ts';
@@ -173,32 +169,32 @@ const readAtOnce = 16;
  * that somebody has named.
  */
 export async function readBackCanaries(state: RunState): Promise<void> {
-  const { run, options, review, parts } = state;
+  const { run, options, review } = state;
   if (!run.canary || run.undo || options.onlyPeople || onlyKey(run) !== undefined) return;
   const { meta, runs, transaction } = run.snapshot;
   review.canaries = bookOf(storedCanaries(meta), {
-    mapping: mappingOf(run),
+    mapping: run.contacts?.manner,
     last: runs.lastMapping(run.id),
     isFirstLoad: isFirstLoad({ snapshot: run.snapshot, firstLoad: false }),
     at: run.clock.now(),
   });
   if (run.writes) transaction(() => canaryFact.write(meta, review.canaries));
   for (const [guard, canary] of openIn(review.canaries)) {
-    const part = parts.find(({ type }) => type.name === guardRows[guard].recordType);
-    if (canary.state === 'waiting' && part)
-      await readBack(state, guard, { type: part.type, canary, policy: run.canary });
+    if (canary.state === 'waiting' && state[`${guardRows[guard].recordType}s`])
+      await readBack(state, guard, { canary, policy: run.canary });
   }
 }
 
 async function readBack(
   state: RunState,
   guard: AskedClass,
-  { type, canary, policy }: { type: RecordType; canary: WaitingCanary; policy: CanaryPolicy },
+  { canary, policy }: { canary: WaitingCanary; policy: CanaryPolicy },
 ): Promise<void> {
   const { snapshot } = state.run;
+  const kind = guardRows[guard].recordType;
   if (waitBefore(state, guard, canary) < policy.waitMs) return;
   const sent = sentOf(snapshot, guard, canary);
-  const shown = await readSlice(state, type, sent);
+  const shown = await readSlice(state, kind, sent);
   if (typeof shown === 'string') {
     state.notes.push({ code: 'note', reason: `the canary is not read back yet: ${shown}` });
     return;
@@ -210,10 +206,11 @@ async function readBack(
   const counts: CanaryCounts = { unsubscribed: 0, refused: 0, drift: 0, of: 0 };
   for (const [key, changes] of Map.groupBy(sent, (change) => change.key)) {
     const rows = shown(key);
-    const recorded = snapshot.recorded.get(type.name, key);
-    const all = changes.map((change) =>
-      change.state === 'rejected' ? 'refused' : type.readBack(change, { rows, recorded }),
-    );
+    const recorded = snapshot.recorded.get(kind, key);
+    const all = changes.map((change) => {
+      if (change.state === 'rejected') return 'refused';
+      return kind === 'contact' ? contactDrift(change, rows) : templateDrift(rows, recorded);
+    });
     counts.of += 1;
     for (const bound of canaryBounds) if (all.includes(bound)) counts[bound] += 1;
   }
@@ -244,23 +241,22 @@ function waitBefore(state: RunState, guard: AskedClass, canary: WaitingCanary): 
 /** Returns what the platform shows of a slice, or why that is not known. */
 async function readSlice(
   state: RunState,
-  type: RecordType,
+  kind: RecordTypeName,
   sent: readonly SentChange[],
 ): Promise<((key: Key) => readonly ObservedRow[]) | string> {
   const { run } = state;
   const { staging, recorded } = run.snapshot;
-  const { listing } = findingsOf(state, type);
-  if (listing?.complete) return (key) => staging.observed(type.name, key);
-  if (run.mode !== 'fast') return `the listing of the ${type.name}s is not complete`;
-  const { personRead } = type.capabilities;
+  const { listing } = findingsOf(state, kind);
+  if (listing?.complete) return (key) => staging.observed(kind, key);
+  if (run.mode !== 'fast') return `the listing of the ${kind}s is not complete`;
+  const people = kind === 'contact' ? state.contacts : undefined;
   const keys = [...new Set(sent.map(({ key }) => key))];
-  if (!personRead || keys.length > readAtMost)
-    return `the next full run reads ${keys.length} ${type.name}s`;
+  if (!people || keys.length > readAtMost) return `the next full run reads ${keys.length} ${kind}s`;
   const rows = new Map<Key, ObservedRow[]>();
   try {
     await each(keys, readAtOnce, async (key) => {
-      const id = recorded.get(type.name, key)?.id;
-      rows.set(key, await personRead.read({ key, id }, run.stop));
+      const id = recorded.get(kind, key)?.id;
+      rows.set(key, await people.read({ key, id }, run.stop));
     });
   } catch (error) {
     if (!isExpected(error) || error instanceof Interrupted) throw error;
@@ -274,19 +270,19 @@ async function readSlice(
  * and what no canary is needed for any more ends.
  */
 export function closeCanaries(state: RunState): void {
-  const { run, review, parts, known, breaker } = state;
+  const { run, review, breaker } = state;
   const { guarded, journal } = run.snapshot;
   if (!run.writes || !review.canaries || run.quarantined || !state.plan) return;
   for (const guard of askedClasses) {
     const canary = review.canaries.classes[guard];
     const { recordType } = guardRows[guard];
-    const type = parts.find((part) => part.type.name === recordType)?.type;
-    if (!canary || !type) continue;
+    if (!canary || !state[`${recordType}s`]) continue;
     // Has the run made what it could of the class, from a complete reading?
-    const isCut = state.failure !== undefined || run.stop.aborted || breaker.endsEarly(type);
-    if (isCut || !known.get(type)?.certified) continue;
+    const isCut = state.failure !== undefined || run.stop.aborted || breaker.endsEarly(recordType);
+    const { certified, listing } = findingsOf(state, recordType);
+    if (isCut || !certified) continue;
     const left = guarded.countDeferred(guard, 'window') + guarded.canary.countOpen(run.id, guard);
-    if (left > 0 || journal.open(type.name).some((change) => change.guard === guard)) continue;
+    if (left > 0 || journal.open(recordType).some((change) => change.guard === guard)) continue;
     if (canary.state === 'applying') {
       const isApplied = sentOf(run.snapshot, guard, canary).length > 0;
       moveCanary(
@@ -299,7 +295,7 @@ export function closeCanaries(state: RunState): void {
     // Only a full run knows all that is planned of a class. What was rejected is in no plan, but a
     // canary that has failed is not over while the CRM wants it.
     const isFailed = canary.state === 'failed';
-    const isWhole = run.mode === 'full' && findingsNamed(known, recordType).listing?.complete;
+    const isWhole = run.mode === 'full' && listing?.complete;
     const waiting = guarded.countDeferred(guard) + guarded.countHeld(guard);
     const isRejected = isFailed && guarded.ops(recordType, 'rejected').length > 0;
     if (isWhole && waiting === 0 && !isRejected)

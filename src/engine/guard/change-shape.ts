@@ -19,7 +19,7 @@ import type { Counts } from '../../store/holds/judged-changes.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import type { RunState } from '../context/run-state.ts';
 
-/** The only record type that has a shape, because only people have a mail domain and a CRM id. */
+/** Only people have a shape, because only they have a mail domain and a CRM id. */
 const guardedKind = 'contact';
 
 interface Whole {
@@ -127,7 +127,7 @@ function* turnsOf(state: RunState, other: NotIn): Steps<Turns[]> {
   if ([...toYes.values()].every((n) => n < fewTurns)) return [];
   const toNo: CountsByPart = new Map();
   const of: CountsByPart = new Map();
-  const parts = channelsOf(state, optIns);
+  const parts = state.contacts?.channels ?? [];
   yield* eachPart(ranges.ofStated(guardedKind), (range) => {
     addCounts(toNo, shaping.turnedOut(guardedKind, { range, parts, to: other }));
     addCounts(of, shaping.stating(guardedKind, { range, parts }));
@@ -145,12 +145,6 @@ type CountsByPart = Map<string | null, number>;
 /** Adds the numbers of one range, whose people are in no other range. */
 function addCounts(sums: CountsByPart, counts: Counts): void {
   for (const { part, n } of counts) sums.set(part, (sums.get(part) ?? 0) + n);
-}
-
-/** Returns the channels of the record type that a class is about. */
-export function channelsOf({ parts }: RunState, guard: GuardClass): readonly string[] {
-  const { recordType: name } = guardRows[guard];
-  return parts.find(({ type }) => type.name === name)?.type.capabilities.channels?.names ?? [];
 }
 
 /**
@@ -195,7 +189,7 @@ export function* holdWithdrawn(state: RunState, of: GuardClass): Steps {
     // Counting everybody is slow, and needed only where they are enough.
     if (!judged()) return;
     const { recordType: name } = guardRows[of];
-    const channels = channelsOf(state, of);
+    const channels = state.contacts?.channels ?? [];
     yield* eachPart(ranges.ofStated(name), (range) => {
       addCounts(out, withdrawals.stated(name, { ...range, guard: of }, channels));
     });

@@ -3,10 +3,10 @@ import { type Steps, eachPart } from '../context/work-in-parts.ts';
 import { guardRows, type GuardClass, type PopulationName } from '../../domain/guard-classes.ts';
 import { judge, mostOf, type ChangeVolume } from '../report/guard-rules.ts';
 import { type Meta, storedFact } from '../../store/database/meta-table.ts';
-import { type RunState, findingsNamed } from '../context/run-state.ts';
+import { type RunState, findingsOf } from '../context/run-state.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import { channelsOf, ownedOf } from './change-shape.ts';
+import { ownedOf } from './change-shape.ts';
 
 const dayMs = 86_400_000;
 
@@ -53,8 +53,8 @@ const populations: Readonly<
     return n;
   },
   // eslint-disable-next-line require-yield
-  *wanted({ known }, of) {
-    return findingsNamed(known, guardRows[of].recordType).sizes.wanted;
+  *wanted(state, of) {
+    return findingsOf(state, guardRows[of].recordType).sizes.wanted;
   },
 };
 
@@ -68,7 +68,7 @@ export function* populationOf(state: RunState, of: GuardClass, asked: number): S
 export function* othersOf(state: RunState, guard: GuardClass, enough = Infinity): Steps<number> {
   const { shaping } = state.run.snapshot;
   const { recordType: name } = guardRows[guard];
-  const channels = channelsOf(state, guard);
+  const channels = name === 'contact' ? (state.contacts?.channels ?? []) : [];
   let n = 0;
   yield* eachPart(shaping.spansOfKnown(name), (range) => {
     n += shaping.subscribed(name, { ...range, guard }, channels);

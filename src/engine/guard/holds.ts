@@ -17,7 +17,7 @@
  */
 import { hash } from 'node:crypto';
 import { type Steps, inTurns, eachPart } from '../context/work-in-parts.ts';
-import type { RecordType } from '../../records/record-type.ts';
+import { type RecordTypeName, recordTypes } from '../../domain/record.ts';
 import {
   byGuard,
   type GuardClass,
@@ -30,7 +30,7 @@ import { everything, type Guarded } from '../../store/database/key-range.ts';
 import { type Meta, storedFact } from '../../store/database/meta-table.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { nothingLeft, unknownPlan, rejectedForMs } from '../report/guard-text.ts';
-import { findingsOf, type RunState } from '../context/run-state.ts';
+import { findingsOf, kindsIn, type RunState } from '../context/run-state.ts';
 import { aheadOf, confirmDifference, nowByKnown } from '../context/platform-knowledge.ts';
 import { endFirstLoad, type RunContext, supersededKeys } from '../context/run-context.ts';
 import { onlyKey, type ToApprove } from '../context/mirror-context.ts';
@@ -45,13 +45,14 @@ import { approvalsInForce, sayUnsigned } from './signed-approvals.ts';
  * Requests the platform's time if any changes have a holding time, and corrects the holds by it;
  * or if the clocks seem to differ.
  */
-export async function beginHolds({ run, parts }: RunState): Promise<void> {
+export async function beginHolds(state: RunState): Promise<void> {
+  const { run } = state;
   if (onlyKey(run) !== undefined) return;
   // A run of templates only asks for nothing else.
-  if (parts.some(({ type }) => type.name === 'contact')) await confirmDifference(run);
+  if (state.contacts) await confirmDifference(run);
   const { holds, transaction } = run.snapshot;
   for (const guard of timedGuards) {
-    const isPart = parts.some(({ type }) => type.name === guardRows[guard].recordType);
+    const isPart = kindsIn(state).includes(guardRows[guard].recordType);
     if (!isPart || holds.oldest(guard) === undefined) continue;
     await run.askPlatformTime();
     if (run.writes) transaction(() => holds.mend(guard, nowByKnown(run)));
@@ -204,73 +205,69 @@ export function* approveThisPlan(state: RunState): Steps<boolean> {
 }
 
 /**
- * Ends the first load and the approvals after a full run that was completed, and returns the record
- * types for which it could do everything. The first load continues if the source contained no
- * person who could be read. An approval ends only if it was in force when the run began, and if it
- * concerns only these record types. Failures of another record type or of a single channel do not
+ * Ends the first load and the approvals after a full run that was completed, and returns what it
+ * could do everything for: people, templates, or both. The first load continues if the source
+ * contained no person who could be read. An approval ends only if it was in force when the run
+ * began, and if it concerns only these. Failures of the others or of a single channel do not
  * matter.
  */
-export function closeApprovals(state: RunState): RecordType[] {
-  const { run, approvals, breaker, failure, known } = state;
+export function closeApprovals(state: RunState): RecordTypeName[] {
+  const { run, approvals, breaker, failure } = state;
   const { snapshot, mode, stop } = run;
   const { holds } = snapshot;
   const at = run.clock.now();
   const isDone = !failure && !stop.aborted && !breaker.stopped();
-  if (run.undo && isDone && !state.parts.some(({ type }) => hasDeferred(run, type.name))) {
+  if (run.undo && isDone && !kindsIn(state).some((kind) => hasDeferred(run, kind))) {
     for (const { id, plan } of approvals) if (plan === state.plan?.hash) holds.end(id, at);
   }
   // A run about a few people releases only theirs, and completes no first load.
   if (mode !== 'full' || failure || stop.aborted || run.selection || run.quarantined) return [];
-  const whole = state.parts
-    .map(({ type }) => type)
-    .filter((type) => {
-      const found = known.get(type);
-      const isRead = found?.certified && found.listing?.complete;
-      return isRead && !breaker.endsEarly(type) && !hasDeferred(run, type.name);
-    });
-  if (whole.some((type) => type.name === 'contact' && (known.get(type)?.sizes.valid ?? 0) > 0))
-    endFirstLoad(snapshot, run.id);
+  const whole = kindsIn(state).filter((kind) => {
+    const { certified, listing } = findingsOf(state, kind);
+    return certified && listing?.complete && !breaker.endsEarly(kind) && !hasDeferred(run, kind);
+  });
+  const { sizes, absenceCounts, still } = findingsOf(state, 'contact');
+  if (whole.includes('contact') && sizes.valid > 0) endFirstLoad(snapshot, run.id);
   // A first load deletes nobody. If the export was rewritten meanwhile, no further deletes were
   // sent.
-  const settled = whole.filter((type) => {
-    const found = known.get(type);
-    return !type.capabilities.absence || (!run.firstLoad && found?.absenceCounts && found.still());
-  });
-  const others = run.parts
-    .map(({ type }) => type.name)
-    .filter((name) => !settled.some((type) => type.name === name));
+  const isSettled = !run.firstLoad && absenceCounts && still();
+  const settled = whole.filter((kind) => kind === 'template' || isSettled);
+  const others = recordTypes.filter((kind) => run[`${kind}s`] && !settled.includes(kind));
   for (const { id } of approvals) if (!holds.isAbout(id, others)) holds.end(id, at);
   return settled;
 }
 
 /**
- * Ends the holds that this run makes obsolete, in the record types of `settled`. Holds of stated
+ * Ends the holds that this run makes obsolete, of what is `settled`. Holds of stated
  * opt-outs also end after any certified reading of all people, because every run plans these
  * opt-outs for the people who are recorded. What has been done ends in any case. This happens after
  * the end of the run is stored: if the process dies halfway, the others last until another such
  * run plans nothing for the record, or until the changes are approved again.
  */
-export async function closeHolds(state: RunState, settled: readonly RecordType[]): Promise<void> {
-  const { run, parts, known, failure } = state;
+export async function closeHolds(
+  state: RunState,
+  settled: readonly RecordTypeName[],
+): Promise<void> {
+  const { run, known, failure } = state;
   const { holds, transaction } = run.snapshot;
   if (!holds.isAny()) return;
   const at = run.clock.now();
   const by = { at, run: run.id, undoes: run.undo?.run ?? '' };
   const approvals = run.mode === 'full' ? state.approvals.map(({ id }) => id) : [];
   for (const guard of guardNames) {
-    const type = parts.find((part) => part.type.name === guardRows[guard].recordType)?.type;
-    if (!type) continue;
+    const kind = guardRows[guard].recordType;
+    if (!state[`${kind}s`]) continue;
     if (run.undo) {
       transaction(() => holds.endDone({ ...everything, guard }, by));
       continue;
     }
-    const { whole, certified } = findingsOf(state, type);
-    const isRead = known.has(type) && onlyKey(run) === undefined && whole && certified;
+    const { whole, certified } = findingsOf(state, kind);
+    const isRead = known.has(kind) && onlyKey(run) === undefined && whole && certified;
     const isPlanned = isRead && !failure && !run.stop.aborted && state.plan !== undefined;
-    const tells = (timedGuards.has(guard) && isPlanned) || settled.includes(type);
+    const tells = (timedGuards.has(guard) && isPlanned) || settled.includes(kind);
     for await (const span of inTurns(run, holds.ranges(guard))) {
       const range = { ...span, guard, at };
-      const but = supersededKeys(run, type);
+      const but = supersededKeys(run);
       transaction(() => {
         holds.endDone(range, by);
         if (!tells && run.mode === 'fast' && isPlanned) holds.unwant(range);

@@ -19,7 +19,7 @@ import {
   weekMs,
 } from '../report/guard-rules.ts';
 import { withoutYielding, yielding } from '../plan/commit-plan.ts';
-import { type RunState, findingsNamed } from '../context/run-state.ts';
+import { type RunState, findingsOf, kindsIn } from '../context/run-state.ts';
 import { isFirstLoad } from '../context/run-context.ts';
 import {
   approveThisPlan,
@@ -169,10 +169,10 @@ const reasons: readonly Reason[] = [
 ];
 
 function* steps(state: RunState, cause: Judging['cause']): Steps {
-  const { run, parts, review } = state;
+  const { run, review } = state;
   const { guarded, holds } = run.snapshot;
-  const names = new Set(parts.map(({ type }) => type.name));
-  const classes = guardNames.filter((of) => names.has(guardRows[of].recordType));
+  const kinds = kindsIn(state);
+  const classes = guardNames.filter((of) => kinds.includes(guardRows[of].recordType));
   const isRuled = run.rules.length > 0 || run.windows.length > 0 || run.canary !== undefined;
   const isAboutOne = cause === 'creation' || onlyKey(run) !== undefined;
   const hasHolds = holds.isAny();
@@ -272,7 +272,7 @@ function* judgeWaiting(judging: Judging): Steps {
 /** Counts the people with held opt-outs that an incremental reading did not contain. */
 function* countUnplanned(state: RunState, of: GuardClass): Steps<number> {
   const { holds } = state.run.snapshot;
-  const { whole, certified } = findingsNamed(state.known, guardRows[of].recordType);
+  const { whole, certified } = findingsOf(state, guardRows[of].recordType);
   let n = 0;
   if (whole && certified) return n;
   yield* eachPart(holds.ranges(of), (range) => {

@@ -26,7 +26,7 @@ import { localTime } from '../../domain/values/local-time.ts';
 import { median } from '../../domain/values/median.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
 import { isFirstLoad, type RunContext } from '../context/run-context.ts';
-import { mappingOf, onlyKey } from '../context/mirror-context.ts';
+import { onlyKey } from '../context/mirror-context.ts';
 import type { RunState } from '../context/run-state.ts';
 import { failedCanary } from './canaries.ts';
 import { populationOf } from './guard-population.ts';
@@ -88,7 +88,7 @@ function* factsOf(state: RunState, classes: readonly GuardClass[]): Steps<PlanFa
     }
   }
   const { weekday, hour } = localTime(run.clock.now(), run.timezone);
-  const now = mappingOf(run);
+  const now = run.contacts?.manner;
   const last = runs.lastMapping(run.id);
   return {
     plan,
@@ -145,7 +145,7 @@ export function countDeferred(run: RunContext): Record<AskedClass, number> {
   return byAsked((guard) => (isAny ? run.snapshot.guarded.countDeferred(guard) : 0));
 }
 
-/** Returns whether changes of a record type are left to a later run. */
+/** Returns whether changes of people, or of templates, are left to a later run. */
 export function hasDeferred(run: RunContext, kind: RecordTypeName): boolean {
   const counts = countDeferred(run);
   return askedClasses.some((of) => guardRows[of].recordType === kind && counts[of] > 0);

@@ -1,5 +1,5 @@
 /**
- * Lists all records of the platform into staging, and proves that none is missing.
+ * Lists all contacts of the platform into staging, and proves that none is missing.
  *
  * Offset pages shift while others write, so one pass proves nothing. The proof is a count: the
  * number of distinct ids created before the listing began is at least the total that the first page
@@ -9,15 +9,14 @@
  * one by one. Each costs a request, so their number is limited, and each run starts at a random
  * one.
  *
- * The first passes of all record types are indexed in one step, so all of them come before any
- * proof.
+ * The first pass is indexed in one step, so it comes before any proof.
  */
-import type { RecordType, Page } from '../../records/record-type.ts';
+import type { Page } from '../../records/contact/contacts.ts';
 import { type Evidence, evidenceOf, type NamedParts } from '../../records/platform-facts.ts';
-import type { ObservedRow, RecordedRow, RecordTypeName } from '../../domain/record.ts';
+import type { ObservedRow, RecordedRow } from '../../domain/record.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
 import { each, inTurns } from '../context/work-in-parts.ts';
-import type { Mirror, MirrorPart } from '../context/mirror-context.ts';
+import type { Mirror, MirrorContacts } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { reasonOf } from '../read/source-read.ts';
 import type { PlatformListing } from '../context/run-state.ts';
@@ -30,10 +29,10 @@ interface Claim {
   /** When the pass began by the platform's clock, in milliseconds since the epoch. */
   began: number;
   date: number | undefined;
-  organization: string | undefined;
   evidence: Evidence | undefined;
 }
 
+const kind = 'contact';
 const pagesAtOnce = 16;
 /** So many records, because a transaction costs about as much as staging a page. */
 const stagedAtOnce = 1_000;
@@ -43,19 +42,18 @@ export type FirstPass = Omit<PlatformListing, 'complete' | 'size'> & { claim: Cl
 /** Reads all pages of a list once. The rows still have to be indexed afterwards. */
 export async function passOver(
   run: RunContext,
-  type: RecordType,
+  contacts: MirrorContacts,
   { pageSizes: [limit] }: Pick<Mirror, 'pageSizes'>,
 ): Promise<FirstPass> {
   const at = run.clock.now();
   const knew = run.doNotContact.newest();
-  const claim = await turnPages(run, type, { limit, add: run.snapshot.staging.addListed });
-  const { date, organization } = claim;
+  const claim = await turnPages(run, contacts, { limit, add: run.snapshot.staging.addListed });
   return {
     startedAt: at,
     knownEntries: knew,
     endedAt: run.clock.now(),
-    platformStartedAt: date,
-    organization,
+    platformStartedAt: claim.date,
+    organization: undefined,
     claim,
   };
 }
@@ -63,7 +61,7 @@ export async function passOver(
 /** Proves that staging has all records, reads more if needed, and stores what pages prove. */
 export async function proveListing(
   run: RunContext,
-  type: RecordType,
+  contacts: MirrorContacts,
   {
     first: { claim, ...listing },
     breaker,
@@ -73,39 +71,36 @@ export async function proveListing(
   const { staging } = run.snapshot;
   if (claim.evidence) run.facts.learn(claim.evidence);
   // The first page's total counts, because records created since then need not be in the listing.
-  const isProven = (): boolean => staging.countCreatedBy(type.name, claim.began) >= claim.total;
+  const isProven = (): boolean => staging.countCreatedBy(kind, claim.began) >= claim.total;
   let complete = isProven();
   let { endedAt } = listing;
   if (!complete) {
     for (const limit of mirror.pageSizes.slice(1)) {
-      await turnPages(run, type, { limit, add: staging.addObserved });
+      await turnPages(run, contacts, { limit, add: staging.addObserved });
       complete = isProven();
       if (complete) break;
     }
-    if (!complete) await findMissing(run, type, { breaker, random: mirror.random });
+    if (!complete) await findMissing(run, contacts, { breaker, random: mirror.random });
     complete ||= isProven();
     endedAt = run.clock.now();
   }
-  if (type.keyedById) staging.resolveKeys({ kind: type.name });
-  return { ...listing, endedAt, complete, size: staging.countObserved(type.name) };
+  return { ...listing, endedAt, complete, size: staging.countObserved(kind) };
 }
 
-/** Indexes what the first passes have found, in short steps, so that nothing waits long. */
-export async function sortListed(run: RunContext, parts: readonly MirrorPart[]): Promise<void> {
+/** Indexes what the first pass has found, in short steps, so that nothing waits long. */
+export async function sortListed(run: RunContext): Promise<void> {
   const { staging, ranges, stage } = run.snapshot;
   // The last pages were staged just before, so a turn comes first.
   for await (const sort of inTurns(run, [() => undefined, ...staging.sortings])) sort();
-  for (const { type } of parts) {
-    for await (const range of inTurns(run, ranges.ofListedIds(type.name))) {
-      stage(() => staging.forgetRelisted(range));
-    }
+  for await (const range of inTurns(run, ranges.ofListedIds(kind))) {
+    stage(() => staging.forgetRelisted(range));
   }
 }
 
 /** Reads pages in parallel up to the stated total, then until one is not full. */
 async function turnPages(
   run: RunContext,
-  type: RecordType,
+  contacts: MirrorContacts,
   { limit, add }: { limit: number; add(rows: readonly ObservedRow[]): void },
 ): Promise<Claim> {
   const { stage } = run.snapshot;
@@ -113,10 +108,10 @@ async function turnPages(
   const stageRows = (): void => stage(() => add(rows.splice(0)));
   const parts: NamedParts[] = [];
   let seen = 0;
-  let last: Page = { rows: [], total: 0, date: undefined, organization: undefined };
+  let last: Page = { rows: [], total: 0, date: undefined, parts: undefined, others: [] };
   const page = async (number: number): Promise<void> => {
     if (run.stop.aborted) throw reasonOf(run.stop);
-    const found = await type.list({ page: number, limit }, run.stop);
+    const found = await contacts.list({ page: number, limit }, run.stop);
     rows.push(...found.rows);
     if (found.parts) parts.push(found.parts);
     if (rows.length >= stagedAtOnce) stageRows();
@@ -124,7 +119,7 @@ async function turnPages(
     last = found;
     run.progress({
       stage: 'listing',
-      kind: type.name,
+      kind,
       done: seen,
       of: Math.max(found.total, seen),
     });
@@ -142,11 +137,10 @@ async function turnPages(
     await page(number);
   }
   stageRows();
-  const { total, date, organization } = first;
+  const { total, date } = first;
   const began = Math.max(first.date ?? 0, ...first.rows.map((row) => row.createdAt ?? 0));
-  const names = type.capabilities.channels?.names ?? [];
-  const evidence = evidenceOf({ pages: parts, count: seen, parts: names });
-  return { total, began: began || Number.MAX_SAFE_INTEGER, date, organization, evidence };
+  const evidence = evidenceOf({ pages: parts, count: seen, parts: contacts.channels });
+  return { total, began: began || Number.MAX_SAFE_INTEGER, date, evidence };
 }
 
 const askedAtOnce = 16;
@@ -160,21 +154,19 @@ const askedShare = 0.02;
  */
 async function findMissing(
   run: RunContext,
-  type: RecordType,
+  contacts: MirrorContacts,
   { breaker, random }: { breaker: CircuitBreaker; random: Random },
 ): Promise<void> {
-  const { personRead } = type.capabilities;
-  if (!personRead) return;
   const { recorded, staging, stage } = run.snapshot;
-  const most = Math.max(askedAtLeast, Math.floor(recorded.count(type.name) * askedShare));
-  const rows = await unlisted({ ...run, random }, type.name, most);
+  const most = Math.max(askedAtLeast, Math.floor(recorded.count(kind) * askedShare));
+  const rows = await unlisted({ ...run, random }, most);
   let isOver = false;
   let done = 0;
   await each(rows, askedAtOnce, async (row) => {
     if (run.stop.aborted) throw reasonOf(run.stop);
     if (isOver) return;
     try {
-      const { is, rows: found } = await personRead.find(row, run.stop);
+      const { is, rows: found } = await contacts.find(row, run.stop);
       stage(() => {
         staging.addObserved(found, is === 'whole' ? row.key : undefined);
         if (is === 'whole') staging.addLooked(row.kind, row.key, run.clock.now());
@@ -186,14 +178,13 @@ async function findMissing(
       isOver ||= unwell || breaker.refuses(error);
     }
     done += 1;
-    run.progress({ stage: 'listing', kind: type.name, done, of: rows.length });
+    run.progress({ stage: 'listing', kind, done, of: rows.length });
   });
 }
 
 /** Returns at most `most` records that no page showed, in key order. */
 export async function unlisted(
   run: Pick<Mirror, 'snapshot' | 'clock' | 'random'>,
-  kind: RecordTypeName,
   most: number,
 ): Promise<RecordedRow[]> {
   const { recorded, ranges } = run.snapshot;

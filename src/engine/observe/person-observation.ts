@@ -3,10 +3,10 @@
  * (`retry --read-again`). A full run lists the latter anyway; a fast run reads each of them, so
  * that it decides by what the platform shows now.
  */
-import type { Key, ObservedRow, RecordTypeName } from '../../domain/record.ts';
+import type { Key, ObservedRow } from '../../domain/record.ts';
 import type { PersonLock } from '../context/person-locks.ts';
 import { personIsLocked } from '../read/partial-read.ts';
-import type { RecordType } from '../../records/record-type.ts';
+import type { MirrorContacts } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { Findings } from '../context/run-state.ts';
 import { statesOf } from '../read/record-states.ts';
@@ -22,58 +22,55 @@ export interface PersonFindings {
 /** Locks what the source knows of the person, and reads the person there. Throws Busy. */
 export async function observePerson(
   run: RunContext,
-  type: RecordType,
+  contacts: MirrorContacts,
   { lock, ...single }: PersonFindings & { lock: PersonLock | undefined },
 ): Promise<void> {
   const also = {
-    keys: formerKeys(run, type, single),
-    ids: run.snapshot.staging.idsOf(type.name, single.key),
+    keys: formerKeys(run, single),
+    ids: run.snapshot.staging.idsOf('contact', single.key),
   };
   if (lock?.extend(also) === false) throw personIsLocked();
-  await lookUp(run, type, single);
+  await lookUp(run, contacts, single);
 }
 
 /** Reads into staging what the platform shows about a person, with former addresses. */
 export async function lookUp(
   run: RunContext,
-  type: RecordType,
+  contacts: MirrorContacts,
   single: PersonFindings,
 ): Promise<void> {
-  await stageOne(run, type, single.key);
-  for (const key of formerKeys(run, type, single)) await stageOne(run, type, key);
+  await stageOne(run, contacts, single.key);
+  for (const key of formerKeys(run, single)) await stageOne(run, contacts, key);
 }
 
 /** Returns the keys to decide: the person's key, and former keys that no other record has now. */
-export function keysOf(run: RunContext, type: RecordType, single: PersonFindings): Key[] {
+export function keysOf(run: RunContext, single: PersonFindings): Key[] {
   const { staging } = run.snapshot;
-  const former = formerKeys(run, type, single);
-  return [single.key, ...former.filter((key) => staging.desired(type.name, key).length === 0)];
+  const former = formerKeys(run, single);
+  return [single.key, ...former.filter((key) => staging.desired('contact', key).length === 0)];
 }
 
 /** Returns the other keys under which the person is recorded, based on the current source. */
-function formerKeys(run: RunContext, type: RecordType, single: PersonFindings): Key[] {
-  return [...new Set(statesOf(run, type, single).former.map(({ row }) => row.key))];
+function formerKeys(run: RunContext, single: PersonFindings): Key[] {
+  return [...new Set(statesOf(run, single).former.map(({ row }) => row.key))];
 }
 
 /** Stages what was read about a record; a contact with another key goes under that one. */
 export function stageObservation(
   { snapshot: { staging } }: RunContext,
-  { keyedById }: RecordType,
   { key, rows }: { key: Key; rows: readonly ObservedRow[] },
 ): void {
-  const isHere = ({ alias }: ObservedRow): boolean => keyedById || alias === key;
+  const isHere = ({ alias }: ObservedRow): boolean => alias === key;
   staging.addObserved(rows.filter(isHere), key);
   staging.addObserved(rows.filter((row) => !isHere(row)));
 }
 
-async function stageOne(run: RunContext, type: RecordType, key: Key): Promise<void> {
+async function stageOne(run: RunContext, contacts: MirrorContacts, key: Key): Promise<void> {
   const { staging, recorded } = run.snapshot;
-  const { personRead } = type.capabilities;
-  if (!personRead) return;
-  const rows = await personRead.read({ key, id: recorded.get(type.name, key)?.id }, run.stop);
+  const rows = await contacts.read({ key, id: recorded.get('contact', key)?.id }, run.stop);
   run.snapshot.stage(() => {
-    stageObservation(run, type, { key, rows });
-    staging.addLooked(type.name, key, run.clock.now());
+    stageObservation(run, { key, rows });
+    staging.addLooked('contact', key, run.clock.now());
   });
 }
 
@@ -81,12 +78,12 @@ async function stageOne(run: RunContext, type: RecordType, key: Key): Promise<vo
 const readAtMost = 100;
 
 /** Holds any value while a record may be reset, so that other runs need not look for one. */
-const nameOf = (kind: RecordTypeName): string => `reset of ${kind}s`;
+const resetName = 'reset of contacts';
 
 /** Marks a person to be read again. Returns whether there is one. Call it in a transaction. */
-export function markReset({ recorded, meta }: Snapshot, { name }: RecordType, key: Key): boolean {
-  const isRecorded = recorded.reset(name, key) > 0;
-  if (isRecorded) meta.set(nameOf(name), 'yes');
+export function markReset({ recorded, meta }: Snapshot, key: Key): boolean {
+  const isRecorded = recorded.reset('contact', key) > 0;
+  if (isRecorded) meta.set(resetName, 'yes');
   return isRecorded;
 }
 
@@ -97,24 +94,23 @@ export function markReset({ recorded, meta }: Snapshot, { name }: RecordType, ke
  */
 export async function readReset(
   run: RunContext,
-  type: RecordType,
+  contacts: MirrorContacts,
   known: Findings,
 ): Promise<Problem[]> {
   const { meta, recorded, candidates, transaction } = run.snapshot;
-  const { name } = type;
-  if (meta.get(nameOf(name)) === undefined) return [];
-  const keys = recorded.resets(name, readAtMost);
-  if (keys.length === 0 && run.writes) transaction(() => meta.drop(nameOf(name)));
+  if (meta.get(resetName) === undefined) return [];
+  const keys = recorded.resets('contact', readAtMost);
+  if (keys.length === 0 && run.writes) transaction(() => meta.drop(resetName));
   for (const [at, key] of keys.entries()) {
     try {
-      await lookUp(run, type, { key, known });
+      await lookUp(run, contacts, { key, known });
     } catch (error) {
       if (!isExpected(error) || error instanceof Interrupted) throw error;
       const people = counted(keys.length - at, 'reset person', 'reset people');
       const reason = `${people} could not be read again: ${error.message}`;
       return [{ code: 'note', reason, fix: 'the next run tries again' }];
     }
-    candidates.add(name, key);
+    candidates.add('contact', key);
   }
   return [];
 }

@@ -12,6 +12,7 @@
  *                                  both keys, or under neither
  */
 import { type Steps, untilDone } from '../context/work-in-parts.ts';
+import { recordTypes } from '../../domain/record.ts';
 import type { Plan } from '../report/run-summary.ts';
 import { type Stretch, whole } from '../../store/database/key-range.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
@@ -61,8 +62,8 @@ function* steps(run: RunContext, more?: () => void): Steps<Plan['changes']> {
     if (before) transaction(() => adopt(before));
     last = chunk;
   }
-  for (const { type } of run.parts) {
-    for (const range of ranges.ofNoted(type.name)) {
+  for (const kind of recordTypes) {
+    for (const range of ranges.ofNoted(kind)) {
       // The last range is recorded below; it contains everything if there is little.
       if (typeof range.upTo !== 'string') continue;
       yield;
@@ -90,8 +91,6 @@ export function withoutYielding<T>(taken: Steps<T>): T {
 /** Drops decisions about people locked by other runs since. Call it before one is written. */
 export function dropSuperseded(run: RunContext): void {
   const { staging, stage } = run.snapshot;
-  for (const { type } of run.parts) {
-    const keys = supersededKeys(run, type);
-    if (keys.length > 0) stage(() => staging.undecide(type.name, keys));
-  }
+  const keys = supersededKeys(run);
+  if (keys.length > 0) stage(() => staging.undecide('contact', keys));
 }

@@ -1,9 +1,10 @@
-/**
- * Makes the decisions for the candidates of one record type by its rules, and stages the results.
- */
+/** Decides about the people that are candidates, and stages what is decided about any record. */
 import { type Change, type JournaledChange, isStatedOptOut } from '../../domain/change.ts';
-import type { Key, RecordTypeName, RecordedRow } from '../../domain/record.ts';
-import type { Decision, RecordType, States } from '../../records/record-type.ts';
+import type { DesiredRow, Key, RecordedRow } from '../../domain/record.ts';
+import type { Contacts } from '../../records/contact/contacts.ts';
+import { recordedChannels, shownChannels } from '../../records/contact/observe/observed-contact.ts';
+import type { Decision, Undoing, Undone } from '../../records/decision.ts';
+import type { RecordName } from '../../store/database/key-range.ts';
 import { commitNow } from './commit-plan.ts';
 import { latestByPlatform } from '../context/platform-knowledge.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
@@ -16,104 +17,146 @@ import { retrySchedules } from '../../domain/retry-schedules.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { keysOf } from '../observe/person-observation.ts';
-import type { Parts } from '../../records/capabilities.ts';
 
 interface Deciding {
   run: RunContext;
-  type: RecordType;
-  known: Findings;
   tally: RunTally;
   onKeptBack?: ((change: Change, gate: RunGate) => void) | undefined;
 }
 
+interface DecidingPeople extends Deciding {
+  contacts: Contacts;
+  known: Findings;
+}
+
+const kind = 'contact';
 const pageOfKeys = 100;
 const recordedFields = ['id', 'ownership', 'body', 'shown', 'desired'] as const;
 
 /** Decides about all candidates. While a change has no known outcome, only opt-outs are planned. */
-export async function decideChanges(deciding: Deciding): Promise<void> {
-  const { run, type } = deciding;
+export async function decideChanges(deciding: DecidingPeople): Promise<void> {
+  const { run } = deciding;
   const { candidates, journal } = run.snapshot;
-  const open = new Set(journal.open(type.name).map(({ key }) => key));
+  const open = new Set(journal.open(kind).map(({ key }) => key));
   let done = 0;
-  const pages = pagesOf((last: Key = '') => candidates.next(type.name, last, pageOfKeys));
+  const pages = pagesOf((last: Key = '') => candidates.next(kind, last, pageOfKeys));
   for await (const keys of inTurns(run, pages)) {
-    const superseded = new Set(supersededKeys(run, type));
+    const superseded = new Set(supersededKeys(run));
     run.snapshot.stage(() => {
       for (const key of keys) {
         if (superseded.has(key)) continue;
         if (open.has(key)) decideUnknown(deciding, key);
-        else decideOne(deciding, key);
+        else decidePerson(deciding, key);
       }
     });
     done += keys.length;
-    run.progress({ stage: 'deciding', kind: type.name, done, of: undefined });
+    run.progress({ stage: 'deciding', kind, done, of: undefined });
   }
 }
 
 /**
  * Makes a new decision for one record immediately, based on its current recorded state, unless the
- * record is already as desired. `review` applies the guards. Returns whether anything is planned.
+ * record is already as desired. `decide` stages it, and `review` applies the guards. Returns
+ * whether anything is planned.
  */
 export function decideAgain(
-  deciding: Deciding,
-  { key, isSettled, review }: { key: Key; isSettled: boolean; review(): void },
+  run: RunContext,
+  { kind: of, key }: RecordName,
+  { isSettled, decide, review }: { isSettled: boolean; decide(): number; review(): void },
 ): boolean {
-  const { run, type } = deciding;
   const { staging, stage } = run.snapshot;
   let planned = 0;
-  staging.assume(type.name, key);
+  staging.assume(of, key);
   if (isSettled) return false;
-  stage(() => (planned = decideOne(deciding, key)));
+  stage(() => (planned = decide()));
   if (planned > 0) review();
   commitNow(run);
   return planned > 0;
 }
 
-/** Makes the decision for one record. Returns the number of planned changes. */
-function decideOne(deciding: Deciding, key: Key): number {
-  const { run, type, known, tally } = deciding;
-  const { undo } = run;
-  const { staging, guarded, meta, listNews } = run.snapshot;
-  const states = statesOf(run, type, { key, known });
-  let decision: Decision;
-  if (undo) {
-    // The run plans the inverse of what another did, and nothing for all other records.
-    const changes = undo.changesOf(type.name, key);
-    if (changes.length === 0) return 0;
-    const at = undo.lastAt(type.name, key);
-    const doneAt = at === undefined ? undefined : latestByPlatform(run, at);
-    const undone = type.undo(states, { run: undo.run, changes, doneAt });
-    undo.note({ kind: type.name, key }, undone.cannot);
-    ({ decision } = undone);
-  } else decision = type.decide(states);
-  const { changes, note, forgets, problems, news = noListChanges } = decision;
+/** Makes the decision for one person. Returns the number of planned changes. */
+export function decidePerson(deciding: DecidingPeople, key: Key): number {
+  const { run, contacts, known } = deciding;
+  const { meta, listNews } = run.snapshot;
+  const states = statesOf(run, { key, known });
+  const decision = run.undo
+    ? undoneIn(run, { kind, key }, (undoing) => contacts.undo(states, undoing))
+    : contacts.decide(states);
+  if (!decision) return 0;
+  const { adds, ends } = decision.news ?? noListChanges;
+  if (adds.length + ends.length > 0) listNews.add({ ...identityOf(run, key), adds, ends });
   const { recorded, former, successors } = states;
+  // The contact that the record formerly had on the platform may now belong to another record.
+  const isSame = !recorded || recorded.id === decision.note?.id;
+  const isAlone = isSame && former.length + successors.length + decision.forgets.length === 0;
   const name = displayNameOf(meta, key, states);
-  staging.forgetNoticed(type.name, name);
-  guarded.forget(type.name, key);
+  return stageDecision(deciding, { kind, key, name, decision, states, isAlone });
+}
+
+/** Returns the inverse of what the run to undo has changed of a record; undefined if nothing. */
+export function undoneIn(
+  run: RunContext,
+  record: RecordName,
+  invert: (undoing: Undoing) => Undone,
+): Decision | undefined {
+  const { undo } = run;
+  const changes = undo?.changesOf(record.kind, record.key) ?? [];
+  if (!undo || changes.length === 0) return undefined;
+  const at = undo.lastAt(record.kind, record.key);
+  const doneAt = at === undefined ? undefined : latestByPlatform(run, at);
+  const { decision, cannot } = invert({ run: undo.run, changes, doneAt });
+  undo.note(record, cannot);
+  return decision;
+}
+
+/** Notes that nothing of a record can be undone while a change to it has no known outcome. */
+export function noteOpen({ undo }: RunContext, record: RecordName): void {
+  const reason = 'the outcome of a change to this record is not known yet: run `crm-mirror sync`';
+  const changes = undo?.changesOf(record.kind, record.key) ?? [];
+  undo?.note(
+    record,
+    changes.map(({ op, part }) => ({ op, part, rule: 'outcome-open', reason })),
+  );
+}
+
+/** What was decided about a record, and what is known of it. */
+interface Decided extends RecordName {
+  /** The record's name in problems. */
+  name: string;
+  decision: Decision;
+  states: DecidedStates;
+  /** Whether the row to record depends on no other record. */
+  isAlone: boolean;
+}
+
+interface DecidedStates {
+  desired: readonly DesiredRow[];
+  recorded: RecordedRow | undefined;
+  sight: 'listed' | 'assumed';
+}
+
+/** Stages a decision. Returns the number of changes that pass the gates of the run. */
+export function stageDecision(deciding: Deciding, decided: Decided): number {
+  const { run, tally } = deciding;
+  const { kind: of, key, name, decision, states, isAlone } = decided;
+  const { staging, guarded } = run.snapshot;
+  const { changes, note, forgets, problems } = decision;
+  staging.forgetNoticed(of, name);
+  guarded.forget(of, key);
   for (const problem of problems) tally.notice(name === key ? problem : { ...problem, key: name });
-  const isNews = recordedFields.some((field) => note?.[field] !== recorded?.[field]);
-  if (note && (changes.length > 0 || isNews)) {
-    // The contact that the record formerly had on the platform may now belong to another record.
-    const isSame = !recorded || recorded.id === note.id;
-    const isAlone = isSame && former.length + successors.length + forgets.length === 0;
-    staging.addNoted({ ...note, alone: isAlone });
-  }
-  const { adds, ends } = news;
-  if (adds.length + ends.length > 0) {
-    listNews.add({ ...identityOf(run, type, key), adds, ends });
-  }
-  for (const old of forgets) staging.addForgotten(type.name, old);
-  if (decision.adopts) tally.adopted(type.name);
+  const isNews = recordedFields.some((field) => note?.[field] !== states.recorded?.[field]);
+  if (note && (changes.length > 0 || isNews)) staging.addNoted({ ...note, alone: isAlone });
+  for (const old of forgets) staging.addForgotten(of, old);
+  if (decision.adopts) tally.adopted(of);
   for (const stop of decision.stoppedBy ?? []) tally.stopped(stop);
-  const refused = undo ? [] : findRefused(deciding, states, changes);
+  const refused = run.undo ? [] : findRefused(deciding, decided);
   return stageChanges(deciding, states, { changes, open: [], refused });
 }
 
 /** Stages the changes that pass the gates of the run. Returns their number. */
 function stageChanges(
   { run, onKeptBack }: Deciding,
-  { desired }: States,
+  { desired }: DecidedStates,
   {
     changes,
     ...found
@@ -134,20 +177,12 @@ function stageChanges(
 }
 
 /** Plans opt-outs only: while an outcome is unknown, what is observed may be our own doing. */
-function decideUnknown(deciding: Deciding, key: Key): void {
-  const { run, type, known } = deciding;
-  if (run.undo) {
-    const reason = 'the outcome of a change to this record is not known yet: run `crm-mirror sync`';
-    const cannot = run.undo.changesOf(type.name, key);
-    run.undo.note(
-      { kind: type.name, key },
-      cannot.map(({ op, part }) => ({ op, part, rule: 'outcome-open', reason })),
-    );
-    return;
-  }
-  const open = run.snapshot.journal.open(type.name).filter((change) => change.key === key);
-  const states = statesOf(run, type, { key, known });
-  const { changes } = type.decide(states);
+function decideUnknown(deciding: DecidingPeople, key: Key): void {
+  const { run, contacts, known } = deciding;
+  if (run.undo) return noteOpen(run, { kind, key });
+  const open = run.snapshot.journal.open(kind).filter((change) => change.key === key);
+  const states = statesOf(run, { key, known });
+  const { changes } = contacts.decide(states);
   stageChanges(deciding, states, { changes, open, refused: [] });
 }
 
@@ -163,16 +198,15 @@ export function desiredFingerprint(desired: readonly { fingerprint: string }[]):
  * planned, but not merely because the record is absent from this listing.
  */
 function findRefused(
-  { run, type, tally }: Deciding,
-  { key, desired, sight }: States,
-  changes: readonly Change[],
+  { run, tally }: Deciding,
+  { kind: of, key, decision: { changes }, states: { desired, sight } }: Decided,
 ): Change[] {
   const { problems } = run.snapshot;
   const { longestMs } = retrySchedules.rejectedOptOut;
   const now = run.clock.now();
   const wanted = desiredFingerprint(desired);
   const waiting: Change[] = [];
-  for (const parked of problems.parked(type.name, key)) {
+  for (const parked of problems.parked(of, key)) {
     const change = changes.find(
       ({ part, target = '' }) => part === parked.part && target === parked.target,
     );
@@ -189,7 +223,7 @@ function findRefused(
 }
 
 // Gates that withhold decided changes in a run, whatever their purpose. They are applied in this
-// order, after the rules and gates of the record type (docs/consent.md).
+// order, after the rules and gates of a person (docs/consent.md).
 
 interface RunGateFacts {
   /** Changes to the same record whose outcome is unknown. */
@@ -248,31 +282,30 @@ export const runGates: readonly RunGate[] = [
 
 export async function addCandidates(
   run: RunContext,
-  type: RecordType,
+  { decidesAbsent: absent }: Contacts,
   findings: Findings,
 ): Promise<void> {
   const { candidates, ranges, stage } = run.snapshot;
-  const { name, decidesAbsent } = type;
   const key = onlyKey(run);
   if (key !== undefined) {
-    for (const one of keysOf(run, type, { key, known: findings })) candidates.add(name, one);
+    for (const one of keysOf(run, { key, known: findings })) candidates.add(kind, one);
     return;
   }
   if (run.undo) {
-    for await (const chunk of inTurns(run, run.undo.chunks())) run.undo.select(name, chunk);
+    for await (const chunk of inTurns(run, run.undo.chunks())) run.undo.select(kind, chunk);
     return;
   }
   if (!findings.listing && !findings.whole) {
-    stage(() => candidates.named({ kind: name }));
+    stage(() => candidates.named({ kind }));
     return;
   }
-  for await (const range of inTurns(run, ranges.ofKeys(name))) {
+  for await (const range of inTurns(run, ranges.ofKeys(kind))) {
     stage(() => {
-      if (findings.listing) candidates.full({ ...range, absent: decidesAbsent.full });
-      else candidates.fast({ ...range, absent: decidesAbsent.fast });
+      if (findings.listing) candidates.full({ ...range, absent });
+      else candidates.fast({ ...range, absent: false });
     });
   }
-  candidates.parked(name);
+  candidates.parked(kind);
 }
 
 const membersAtLeast = 10;
@@ -281,28 +314,27 @@ const pageOfRows = 500;
 /** Returns a problem for each lost channel, by the selected candidates only. */
 export async function findLostChannels(
   run: RunContext,
-  { name, capabilities: { channels } }: RecordType,
+  channels: readonly string[],
   listing: PlatformListing | undefined,
 ): Promise<RecordProblem[]> {
-  if (!channels) return [];
   const { retryLater, candidates, recorded, staging } = run.snapshot;
-  const before = listing?.complete ? [] : retryLater.parts(name).map((one) => one.part);
-  const lost = new Set(channels.names.filter((part) => before.includes(part)));
+  const before = listing?.complete ? [] : retryLater.parts(kind).map((one) => one.part);
+  const lost = new Set(channels.filter((part) => before.includes(part)));
   if (listing) {
     // Who was not listed has lost no channel.
     const lostBy = (row: RecordedRow): string[] => {
-      const observed = staging.observed(name, row.key);
-      const left = new Set(observed.flatMap(channels.shown));
+      const observed = staging.observed(kind, row.key);
+      const left = new Set(observed.flatMap(shownChannels));
       return observed.length === 0 ? [] : membersOf(row, channels).filter((one) => !left.has(one));
     };
     const losses = new Map<string, number>();
-    const pages = pagesOf((last: Key = '') => candidates.next(name, last, pageOfRows));
+    const pages = pagesOf((last: Key = '') => candidates.next(kind, last, pageOfRows));
     for await (const keys of inTurns(run, pages)) {
-      const rows = keys.flatMap((key) => recorded.get(name, key) ?? []);
+      const rows = keys.flatMap((key) => recorded.get(kind, key) ?? []);
       for (const part of rows.flatMap(lostBy)) losses.set(part, (losses.get(part) ?? 0) + 1);
     }
     for (const [part, count] of losses) if (count * 2 <= membersAtLeast) losses.delete(part);
-    const found = losses.size === 0 ? [] : await exceeding(losses, { run, name, channels });
+    const found = losses.size === 0 ? [] : await exceeding(losses, { run, channels });
     for (const part of found) lost.add(part);
   }
   const reason =
@@ -310,27 +342,27 @@ export async function findLostChannels(
     'so this counts as an opt-out of nobody, and nobody is opted in';
   const fix = 'restore the channel on the platform, or take it out of the configuration';
   const problem = { class: 'conflict', cause: 'channel-lost', reason, fix } as const;
-  return [...lost].map((part) => ({ kind: name, key: part, part, ...problem }));
+  return [...lost].map((part) => ({ kind, key: part, part, ...problem }));
 }
 
-function membersOf(row: RecordedRow, { names, recorded }: Parts): string[] {
-  return recorded(row).filter((part) => names.includes(part));
+function membersOf(row: RecordedRow, channels: readonly string[]): string[] {
+  return recordedChannels(row).filter((part) => channels.includes(part));
 }
 
 /** Returns the channels that over half of the members have lost, counting no more than needed. */
 async function exceeding(
   losses: Map<string, number>,
-  { run, name, channels }: { run: RunContext; name: RecordTypeName; channels: Parts },
+  { run, channels }: { run: RunContext; channels: readonly string[] },
 ): Promise<string[]> {
   const { recorded, staging } = run.snapshot;
   const members = new Map([...losses.keys()].map((part) => [part, 0]));
   const isOpen = (part: string) => (members.get(part) ?? 0) < 2 * (losses.get(part) ?? 0);
-  const pages = pagesOf((last?: { key: Key }) => recorded.next(name, last?.key ?? '', pageOfRows));
+  const pages = pagesOf((last?: { key: Key }) => recorded.next(kind, last?.key ?? '', pageOfRows));
   for await (const rows of inTurns(run, pages)) {
     if (![...losses.keys()].some(isOpen)) break;
     for (const row of rows) {
       const counted = membersOf(row, channels).filter((part) => losses.has(part));
-      if (counted.length === 0 || staging.observed(name, row.key).length === 0) continue;
+      if (counted.length === 0 || staging.observed(kind, row.key).length === 0) continue;
       for (const part of counted) members.set(part, (members.get(part) ?? 0) + 1);
     }
   }

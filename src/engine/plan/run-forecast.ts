@@ -7,7 +7,8 @@ import type { RouteLimit } from '../../domain/route-limit.ts';
 import { forecast, type Forecast, forecastAgain, type Needs } from '../report/duration-forecast.ts';
 import { type Meta, storedFact } from '../../store/database/meta-table.ts';
 import { type Plan, planning } from '../report/run-summary.ts';
-import type { RecordType } from '../../records/record-type.ts';
+import type { RecordTypeName } from '../../domain/record.ts';
+import { routesOf } from '../context/circuit-breaker.ts';
 import type { Mirror } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { inTurns } from '../context/work-in-parts.ts';
@@ -42,18 +43,18 @@ export async function readPlan(run: RunContext): Promise<Plan> {
 }
 
 interface Forecasting {
-  types: readonly RecordType[];
+  kinds: readonly RecordTypeName[];
   plan: { changes: Plan['changes'] };
   mirror: Pick<Mirror, 'limits' | 'reserve'>;
 }
 
 /** Forecasts the whole plan, before the guards judge it. */
-export function forecastRun(run: RunContext, { types, plan, mirror }: Forecasting): Forecast {
+export function forecastRun(run: RunContext, { kinds, plan, mirror }: Forecasting): Forecast {
   const remembered = Object.entries(seenLimits(run.snapshot.meta)).map(
     ([route, one]): [string, RouteLimit] => [route, { ...one, left: undefined }],
   );
   const now = Object.entries(mirror.limits()).filter(([, { limit }]) => limit !== undefined);
-  return forecast(needsOf(run, types, plan.changes), {
+  return forecast(needsOf(run, kinds, plan.changes), {
     limits: Object.fromEntries([...remembered, ...now]),
     reserve: mirror.reserve,
     readMs: run.clock.now() - run.startedAt,
@@ -62,17 +63,18 @@ export function forecastRun(run: RunContext, { types, plan, mirror }: Forecastin
 
 function needsOf(
   { mode }: RunContext,
-  types: readonly RecordType[],
+  kinds: readonly RecordTypeName[],
   changes: Plan['changes'],
 ): Needs {
   const needs: Needs = {};
   const need = (route: string, n: number): void => void (needs[route] = (needs[route] ?? 0) + n);
-  for (const type of types) {
+  for (const kind of kinds) {
+    const { change, look } = routesOf[kind];
     for (const op of ops) {
-      const n = changes[type.name][op] ?? 0;
-      need(type.route(op), n);
+      const n = changes[kind][op] ?? 0;
+      need(change(op), n);
       // A record that was not listed is looked up before it is created.
-      if (op === 'delete' || (op === 'create' && mode !== 'full')) need(type.lookRoute(op), n);
+      if (op === 'delete' || (op === 'create' && mode !== 'full')) need(look(op), n);
     }
   }
   return needs;
@@ -82,10 +84,10 @@ function needsOf(
 export function forecastPassed(
   run: RunContext,
   whole: Forecast,
-  { types, plan, mirror }: Forecasting,
+  { kinds, plan, mirror }: Forecasting,
 ): Forecast {
   const seen = { limits: mirror.limits(), reserve: mirror.reserve };
-  const needs = needsOf(run, types, plan.changes);
+  const needs = needsOf(run, kinds, plan.changes);
   const routes = whole.routes.map((one) => ({ ...one, requests: needs[one.route] ?? 0 }));
   return forecastAgain({ ...whole, routes }, seen);
 }

@@ -10,7 +10,7 @@
  * work has a record that cannot be requested.
  */
 import type { Snapshot } from '../../store/snapshot.ts';
-import type { DesiredRow, RecordTypeName, Key } from '../../domain/record.ts';
+import type { DesiredRow, Key } from '../../domain/record.ts';
 import {
   withSerialsRead,
   desiredOf,
@@ -24,28 +24,30 @@ import { countUnknown } from '../../domain/unknown-words.ts';
 import { everything } from '../../store/database/key-range.ts';
 import { type RunContext, openChanges, isFresh, supersededKeys } from '../context/run-context.ts';
 import { inTurns, each } from '../context/work-in-parts.ts';
-import { type Sizes, type RunState, type Findings, noFindings } from '../context/run-state.ts';
-import type { RecordType } from '../../records/record-type.ts';
+import {
+  type Sizes,
+  type RunState,
+  type Findings,
+  findingsOf,
+  noFindings,
+  type SourceCursor,
+} from '../context/run-state.ts';
 import type { FullCode } from '../report/run-summary.ts';
 import type { Certificate, SourceRecord } from '../../sources/source.ts';
-import { type MirrorPart, modeName } from '../context/mirror-context.ts';
+import { type MirrorContacts, modeName } from '../context/mirror-context.ts';
 import { Busy } from '../../domain/errors.ts';
 import type { PersonLock } from '../context/person-locks.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 
 const stagedAtOnce = 1_000;
 
-async function stageRows(
-  run: RunContext,
-  kind: RecordTypeName,
-  found: readonly DesiredRow[],
-): Promise<Sizes> {
+async function stageRows(run: RunContext, found: readonly DesiredRow[]): Promise<Sizes> {
   const { snapshot } = run;
   const { staging, stage, meta } = snapshot;
   // A few records do not show what their columns hold, so serial numbers of Excel are read as the
   // last complete reading has them.
-  const dateColumns = dateColumnsOf(kind).read(meta) ?? [];
-  const rows = found.map((row) => withSerialsRead(row, dateColumns));
+  const columns = dateColumns.read(meta) ?? [];
+  const rows = found.map((row) => withSerialsRead(row, columns));
   const count = Math.ceil(rows.length / stagedAtOnce);
   const starts = Array.from({ length: count }, (_, nth) => nth * stagedAtOnce);
   for await (const start of inTurns(run, starts)) {
@@ -67,7 +69,7 @@ async function stageRows(
   const unknown = countUnknown();
   rows.forEach(unknown.add);
   const invalid = staging.countInvalid(kind);
-  const before = meta.get(wantedOf(kind));
+  const before = meta.get(wanted);
   const news = rows.filter((row) => row.wants && !row.invalid).length;
   return {
     valid: rows.length - invalid - skipped,
@@ -75,7 +77,7 @@ async function stageRows(
     skipped,
     missing: 0,
     unknown: unknown.words(),
-    dateColumns,
+    dateColumns: columns,
     // The count of the last complete reading plus the records added since. Without such a count,
     // it is the number of recorded records, counted when a guard needs it.
     get wanted() {
@@ -84,19 +86,18 @@ async function stageRows(
   };
 }
 
-const dateColumnsOf = (kind: RecordTypeName) =>
-  storedFact<readonly string[]>(`date columns of ${kind}s`, 'the date columns of a reading');
+const dateColumns = storedFact<readonly string[]>(
+  'date columns of contacts',
+  'the date columns of a reading',
+);
 
-const wantedOf = (kind: RecordTypeName): string => `wanted of ${kind}s`;
+const wanted = 'wanted of contacts';
+const kind = 'contact';
 
 /** Stores the size and date columns of a complete reading. Must be called in a transaction. */
-export function storeReadingFacts(
-  { meta }: Snapshot,
-  kind: RecordTypeName,
-  { wanted, dateColumns }: Sizes,
-): void {
-  meta.set(wantedOf(kind), String(wanted));
-  dateColumnsOf(kind).write(meta, dateColumns.length > 0 ? dateColumns : undefined);
+export function storeReadingFacts({ meta }: Snapshot, sizes: Sizes): void {
+  meta.set(wanted, String(sizes.wanted));
+  dateColumns.write(meta, sizes.dateColumns.length > 0 ? sizes.dateColumns : undefined);
 }
 
 /** The number of changed records above which everything is read, in batches and with all proofs. */
@@ -105,75 +106,75 @@ const mostAsked = 500;
 const askedAtOnce = 4;
 
 /** Reads the changes of a source if they suffice, or everything; `without`: why no cursor. */
-export async function readPart(
+export async function readContacts(
   run: RunContext,
-  part: MirrorPart,
-  { cursor, without = 'no-cursor' }: { cursor: string | undefined; without: FullCode | undefined },
+  contacts: MirrorContacts,
+  { cursor, without = 'no-cursor' }: SourceCursor,
 ): Promise<SourceRead> {
-  if (modeName(run.mode) !== 'fast' || !part.source.changes) return readSource(run, part);
+  if (modeName(run.mode) !== 'fast' || !contacts.source.changes) return readSource(run, contacts);
   let read: SourceRead | FullCode = without;
   // Which people are chosen shows in a reading of the whole source only.
   if (run.selection) read = 'sample';
-  else if (cursor !== undefined) read = await readChanges(run, part, cursor);
-  return typeof read === 'string' ? { ...(await readSource(run, part)), because: read } : read;
+  else if (cursor !== undefined) read = await readChanges(run, contacts, cursor);
+  return typeof read === 'string' ? { ...(await readSource(run, contacts)), because: read } : read;
 }
 
 /** Reads the changes. Returns the reason if everything has to be read. */
 async function readChanges(
   run: RunContext,
-  part: MirrorPart,
+  contacts: MirrorContacts,
   since: string,
 ): Promise<SourceRead | FullCode> {
-  const { type, source } = part;
+  const { source, fields } = contacts;
   // The current records by id. Of ids that occur more than once, it is unknown which record is the
   // newest; records without an id cannot be requested.
   const rows = new Map<string, DesiredRow>();
   const twice = new Set<string>();
   const nameless: DesiredRow[] = [];
   const end: { certificate?: Certificate | 'lost' } = {};
-  const changes = source.changes?.(since, { fields: type.fields, signal: run.stop });
+  const changes = source.changes?.(since, { fields, signal: run.stop });
   if (!changes) return 'cursor-lost';
   for await (const some of endingIn(changes, (last) => (end.certificate = last))) {
     for (const record of some) {
-      const row = desiredOf(type, record);
+      const row = desiredOf(contacts, record);
       if (rows.has(row.id)) twice.add(row.id);
       if (row.id === '') nameless.push(row);
       else rows.set(row.id, row);
     }
     const done = rows.size + nameless.length;
-    run.progress({ stage: 'reading', kind: type.name, done, of: undefined });
+    run.progress({ stage: 'reading', kind, done, of: undefined });
     if (run.stop.aborted) throw reasonOf(run.stop);
     if (done > mostChanges) return 'changes-many';
   }
   const { certificate } = end;
   if (certificate === undefined || certificate === 'lost') return 'cursor-lost';
-  if (!(await readRelated(run, part, { rows, twice }))) return 'people-many';
-  const sizes = await stageRows(run, type.name, [...rows.values(), ...nameless]);
+  if (!(await readRelated(run, contacts, { rows, twice }))) return 'people-many';
+  const sizes = await stageRows(run, [...rows.values(), ...nameless]);
   return { ...certificate, whole: false, sizes };
 }
 
 /** Reads these people's other records. Returns false if they are too many to request singly. */
 async function readRelated(
   run: RunContext,
-  part: MirrorPart,
+  contacts: MirrorContacts,
   { rows, twice }: { rows: Map<string, DesiredRow>; twice: ReadonlySet<string> },
 ): Promise<boolean> {
-  const { type, source } = part;
+  const { source, fields } = contacts;
   const { candidates, retryLater } = run.snapshot;
   // Among them are people with a change whose outcome this run has just found out.
   const waiting = new Set([
-    ...openChanges(run, type.name).map(({ key }) => key),
-    ...candidates.next(type.name, '', mostChanges),
-    ...retryLater.due(type.name, run.clock.now()),
+    ...openChanges(run, kind).map(({ key }) => key),
+    ...candidates.next(kind, '', mostChanges),
+    ...retryLater.due(kind, run.clock.now()),
   ]);
   // The ids of people who are not recorded are not all known.
-  if ([...waiting].some((key) => !run.snapshot.recorded.get(type.name, key))) return false;
+  if ([...waiting].some((key) => !run.snapshot.recorded.get(kind, key))) return false;
   const asked = new Set([...rows.keys()].filter((id) => !twice.has(id)));
   let others = 0;
   let next = [
     ...twice,
-    ...[...waiting].flatMap((key) => idsAt(run, type, key)),
-    ...relatedIds(run, type, [...rows.values()]),
+    ...[...waiting].flatMap((key) => idsAt(run, key)),
+    ...relatedIds(run, [...rows.values()]),
   ];
   for (;;) {
     const fresh = [...new Set(next)].filter((id) => !asked.has(id));
@@ -182,26 +183,26 @@ async function readRelated(
     if (others > mostAsked) return false;
     const found: DesiredRow[] = [];
     await each(fresh, askedAtOnce, async (id) => {
-      const record = await source.one?.(id, { fields: type.fields, signal: run.stop });
+      const record = await source.one?.(id, { fields, signal: run.stop });
       asked.add(id);
       if (!record) rows.delete(id);
       if (!record) return;
-      const row = rowOf(type, id, record);
+      const row = rowOf(contacts, id, record);
       found.push(row);
       rows.set(id, row);
     });
-    next = relatedIds(run, type, found);
+    next = relatedIds(run, found);
   }
 }
 
-function relatedIds(run: RunContext, type: RecordType, rows: readonly DesiredRow[]): string[] {
+function relatedIds(run: RunContext, rows: readonly DesiredRow[]): string[] {
   const { recorded, duplicates } = run.snapshot;
   const keys = rows.flatMap(({ key, id }) => [
     ...(key === undefined ? [] : [key]),
-    ...recorded.ofOrigin(type.name, id, '').map((row) => row.key),
-    ...duplicates.namesOf(type.name, id),
+    ...recorded.ofOrigin(kind, id, '').map((row) => row.key),
+    ...duplicates.namesOf(kind, id),
   ]);
-  return [...new Set(keys)].flatMap((key) => idsAt(run, type, key));
+  return [...new Set(keys)].flatMap((key) => idsAt(run, key));
 }
 
 /** The maximum number of records read for one person; with more, only opt-outs are applied. */
@@ -218,18 +219,18 @@ export function personIsLocked(): Busy {
  */
 export async function readPerson(
   run: RunContext,
-  part: MirrorPart,
+  contacts: MirrorContacts,
   id: string,
 ): Promise<{ lock: PersonLock; key: Key | undefined; findings: Findings }> {
-  const locked = { keys: new Set(keysOf(run, part, id)), ids: new Set([id]) };
+  const locked = { keys: new Set(keysOf(run, id)), ids: new Set([id]) };
   for (let tries = 0; tries < retrySchedules.personRead.tries; tries += 1) {
     const lock = await run.locks.take({ keys: [...locked.keys], ids: [...locked.ids] });
     try {
-      const { rows, keys, ids } = await readRecords(run, part, id);
+      const { rows, keys, ids } = await readRecords(run, contacts, id);
       // A record that was read before its key was locked may be out of date.
       if (keys.every((one) => locked.keys.has(one)) && ids.every((one) => locked.ids.has(one))) {
         const certified = ids.length <= mostRecords;
-        const sizes = await stageRows(run, part.type.name, rows);
+        const sizes = await stageRows(run, rows);
         const readAt = run.clock.now();
         const still = (): boolean => isFresh(run, readAt);
         return { lock, key: keys[0], findings: { ...noFindings, certified, sizes, still } };
@@ -249,67 +250,60 @@ export async function readPerson(
  * Stores which people have several records and which of them are not recorded, for later runs that
  * read one record. Deletes people who were erased in the meantime.
  */
-export async function keepDuplicates(
-  { run, parts, known }: RunState,
-  when: 'read' | 'done',
-): Promise<void> {
+export async function keepDuplicates(state: RunState, when: 'read' | 'done'): Promise<void> {
+  const { run, contacts } = state;
   const { ranges, duplicates, transaction } = run.snapshot;
-  for (const { type, source } of parts) {
-    if (!source.one || !type.capabilities.personRead) continue;
-    // An incremental reading does not need a scan of all recorded people.
-    const all = known.get(type)?.whole
-      ? ranges.ofKeys(type.name)
-      : [{ kind: type.name, ...everything }];
-    for await (const range of inTurns(run, all)) {
-      transaction(() => duplicates.note({ ...range, done: when === 'done' }));
-    }
-    transaction(() => {
-      const knowledge = known.get(type);
-      const isNewest = when === 'done' && knowledge?.certified && knowledge.whole;
-      if (isNewest) duplicates.dropOld({ kind: type.name });
-      const isErased = run.doNotContact.erased();
-      const gone = isErased ? supersededKeys(run, type).filter(isErased) : [];
-      for (const key of gone) duplicates.drop(type.name, key);
-    });
+  if (!contacts?.source.one) return;
+  const { whole, certified } = findingsOf(state, kind);
+  // An incremental reading does not need a scan of all recorded people.
+  const all = whole ? ranges.ofKeys(kind) : [{ kind, ...everything } as const];
+  for await (const range of inTurns(run, all)) {
+    transaction(() => duplicates.note({ ...range, done: when === 'done' }));
   }
+  transaction(() => {
+    if (when === 'done' && certified && whole) duplicates.dropOld({ kind });
+    const isErased = run.doNotContact.erased();
+    const gone = isErased ? supersededKeys(run).filter(isErased) : [];
+    for (const key of gone) duplicates.drop(kind, key);
+  });
 }
 
-function keysOf({ snapshot }: RunContext, { type }: MirrorPart, id: string): Key[] {
-  return snapshot.recorded.ofOrigin(type.name, id, '').map(({ key }) => key);
+function keysOf({ snapshot }: RunContext, id: string): Key[] {
+  return snapshot.recorded.ofOrigin(kind, id, '').map(({ key }) => key);
 }
 
 /** Returns the known ids of a person's records in the source, without repetitions. */
-export function idsAt(
-  { snapshot }: { snapshot: Snapshot },
-  { name }: RecordType,
-  key: Key,
-): string[] {
+export function idsAt({ snapshot }: { snapshot: Snapshot }, key: Key): string[] {
   const { recorded, duplicates } = snapshot;
-  return [...new Set([...recorded.originsOf(name, key), ...duplicates.of(name, key)])];
+  return [...new Set([...recorded.originsOf(kind, key), ...duplicates.of(kind, key)])];
 }
 
 /** Reads a person's records. Returns them, their keys, the present one first, and their ids. */
-async function readRecords(run: RunContext, part: MirrorPart, first: string) {
-  const { type, source } = part;
+async function readRecords(run: RunContext, contacts: MirrorContacts, first: string) {
+  const { source, fields } = contacts;
   const ids = [first];
   const now = new Set<Key>();
   const before = new Set<Key>();
   const rows: DesiredRow[] = [];
   for (const [at, id] of ids.entries()) {
     if (at >= mostRecords) break;
-    const record = await source.one?.(id, { fields: type.fields, signal: run.stop });
-    const row = record && rowOf(type, id, record);
+    const record = await source.one?.(id, { fields, signal: run.stop });
+    const row = record && rowOf(contacts, id, record);
     if (row) rows.push(row);
     if (row?.key !== undefined) now.add(row.key);
-    for (const old of keysOf(run, part, id)) before.add(old);
-    const others = [...now, ...before].flatMap((key) => idsAt(run, type, key));
+    for (const old of keysOf(run, id)) before.add(old);
+    const others = [...now, ...before].flatMap((key) => idsAt(run, key));
     ids.push(...new Set(others.filter((other) => !ids.includes(other))));
   }
   return { rows, keys: [...new Set([...now, ...before])], ids };
 }
 
 /** Returns the record's row. A record that cannot be read keeps this id. */
-export function rowOf(type: RecordType, id: string, record: SourceRecord): DesiredRow {
-  const row = desiredOf(type, record);
+export function rowOf(
+  contacts: Pick<MirrorContacts, 'desire'>,
+  id: string,
+  record: SourceRecord,
+): DesiredRow {
+  const row = desiredOf(contacts, record);
   return row.id === '' ? { ...row, id } : row;
 }

@@ -3,11 +3,15 @@
  * when it is gone from the source, and under the keys that it had before or has now.
  */
 import type { Entry } from '../../domain/do-not-contact.ts';
-import type { Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
-import type { RecordType, States } from '../../records/record-type.ts';
+import type { Key, ObservedRow } from '../../domain/record.ts';
+import { idsOf } from '../../records/contact/consent/renamed-contact.ts';
+import {
+  type ContactStates,
+  decodeContact,
+  type RecordedContactRow,
+} from '../../records/contact/observe/contact-state.ts';
 import type { Source } from '../../sources/source.ts';
 import { isFirstLoad, type RunContext } from '../context/run-context.ts';
-import { mappingOf } from '../context/mirror-context.ts';
 import { latestNow } from '../context/platform-knowledge.ts';
 import type { Findings } from '../context/run-state.ts';
 import type { SourceRead } from './source-read.ts';
@@ -21,61 +25,56 @@ export function readingOf(source: Source, read: SourceRead) {
   return { certified, whole, cursor, reading, sizes, still };
 }
 
+const kind = 'contact';
+
 export function statesOf(
   run: RunContext,
-  type: RecordType,
   { key, known }: { key: Key; known: Findings },
-): States {
+): ContactStates {
   const { snapshot, selection } = run;
   const { staging, recorded, problems, stated } = snapshot;
-  const { name, capabilities } = type;
   const { listing } = known;
-  const row = recorded.get(name, key);
-  const entries = capabilities.doNotContact
-    ? run.doNotContact.concerning(identityOf(run, type, key))
-    : [];
+  const found = recorded.get(kind, key);
+  const row = found && decodeContact.recorded(found);
+  const entries = run.doNotContact.concerning(identityOf(run, key));
   // If the list has an entry that is newer than the listing, the opt-out was observed in another
   // way, and the recorded state is newer than the listing.
   const isNewer = ({ seq, through }: Entry): boolean =>
     through === 'address' && seq > (listing?.knownEntries ?? Infinity);
   const isOutrun = row?.id !== undefined && entries.some(isNewer);
-  const looked = staging.lookedAt(name, key) ?? (isOutrun ? 'assumed' : undefined);
-  const observed = looked === 'assumed' ? [] : staging.observed(name, key);
+  const looked = staging.lookedAt(kind, key) ?? (isOutrun ? 'assumed' : undefined);
+  const observed = looked === 'assumed' ? [] : observedOf(run, key);
   const lookedAt = typeof looked === 'number' ? looked : undefined;
   const isListed = lookedAt !== undefined || (listing?.complete && looked === undefined);
   const by = lookedAt ?? listing?.endedAt ?? run.clock.now();
   const assumed = isListed || row?.id === undefined ? [] : [row.id];
   const shown = observed.length > 0 ? observed.map(({ id }) => id) : assumed;
-  const desired = staging.desired(name, key);
+  const desired = desiredRows(run, key);
   const isNamed = desired.length > 0;
-  // The records with other keys that share an id, on the platform or in the source.
-  const isReplaced = ({ key: old }: RecordedRow): boolean =>
-    known.certified && staging.desired(name, old).length === 0;
-  const takenOver = type.keyedById
-    ? shown.flatMap((id) => recorded.ofId(name, id, key) ?? []).filter(isReplaced)
-    : shown.flatMap((id) => recorded.everOfId({ kind: name, id, notKey: key }));
+  // The people with other addresses who share an id, on the platform or in the CRM.
+  const takenOver = shown.flatMap((id) => recorded.everOfId({ kind, id, notKey: key }));
   const ids = desired.map(({ id }) => id).filter((id) => id !== '');
-  const rows = [...takenOver, ...ids.flatMap((id) => recorded.ofOrigin(name, id, key))];
+  const rows = [...takenOver, ...ids.flatMap((id) => recorded.ofOrigin(kind, id, key))];
   const former = [...new Map(rows.map((one) => [one.key, one])).values()];
-  const successors = isNamed ? [] : successorsOf(run, type, { key, known, inDetail: true });
+  const successors = isNamed ? [] : successorsOf(run, { key, known, inDetail: true });
   const isGone = desired.every(({ presence }) => presence !== 'present');
   const mayHaveStrays = successors.length > 0 || (known.whole && isNamed);
   const isShown = run.mode === 'full' ? listing?.complete === true : run.restored !== true;
   const mayDelete = () => isShown && !isFirstLoad(run) && !run.selection;
-  // What matters only for a record that the source lacks. Any run may delete one.
+  // What matters only for a person whom the CRM lacks. Any run may delete one.
   const gone = () => ({
-    strays: mayHaveStrays && recorded.hasStrays(name, key),
-    absence: known.absenceCounts ? snapshot.absences.get(name, key) : undefined,
+    strays: mayHaveStrays && recorded.hasStrays(kind, key),
+    absence: known.absenceCounts ? snapshot.absences.get(kind, key) : undefined,
     // Only a complete reading proves that no other person has the old address.
     mayDelete: mayDelete() && (successors.length === 0 || known.whole),
-    unmanagedOut: isNamed ? snapshot.unmanaged.decided(name, key, 'opt_out') : [],
+    unmanagedOut: isNamed ? snapshot.unmanaged.decided(kind, key, 'opt_out') : [],
   });
   const statedOut = (): string[] =>
     stated.optOutsOf({
-      kind: name,
+      kind,
       key,
-      ids: staging.idsOf(name, key),
-      mapping: mappingOf(run) ?? '',
+      ids: staging.idsOf(kind, key),
+      mapping: run.contacts?.manner ?? '',
     });
   // A backup that was put back may lack a contact of ours that is older than it.
   const isOld = ({ createdAt = Infinity }: ObservedRow): boolean => createdAt <= run.restoredUntil;
@@ -83,12 +82,15 @@ export function statesOf(
     key,
     desired,
     recorded: row,
-    former: former.map((one) => ({ row: one, seen: staging.observed(name, one.key) })),
+    former: former.map((one) => ({
+      row: decodeContact.recorded(one),
+      seen: observedOf(run, one.key),
+    })),
     successors,
-    renamed: row ? renamedOf(run, type, { row, known, isListed: isListed === true }) : [],
-    origins: row ? recorded.originsOf(name, key) : [],
-    statedOut: isNamed && capabilities.channels ? statedOut() : [],
-    parked: problems.parked(name, key).map(({ part }) => part),
+    renamed: row ? renamedOf(run, { row, known, isListed: isListed === true }) : [],
+    origins: row ? recorded.originsOf(kind, key) : [],
+    statedOut: isNamed ? statedOut() : [],
+    parked: problems.parked(kind, key).map(({ part }) => part),
     entries,
     observed,
     sight: isListed ? 'listed' : 'assumed',
@@ -99,54 +101,59 @@ export function statesOf(
     by,
     latest: by + latestNow(run) - run.clock.now(),
     lost: known.lost,
-    ...(capabilities.personRead && selection && !selection.has(key) && { unchosen: true }),
+    ...(selection && !selection.has(key) && { unchosen: true }),
     facts: run.facts.known(),
   };
 }
 
 const stays = { strays: false, absence: undefined, mayDelete: false };
 
+function desiredRows({ snapshot: { staging } }: RunContext, key: Key) {
+  return staging.desired(kind, key).map((row) => decodeContact.desired(row));
+}
+
+function observedOf({ snapshot: { staging } }: RunContext, key: Key) {
+  return staging.observed(kind, key).map((row) => decodeContact.observed(row));
+}
+
 function renamedOf(
   run: RunContext,
-  type: RecordType,
-  { row, known, isListed }: { row: RecordedRow; known: Findings; isListed: boolean },
-): States['renamed'] {
+  { row, known, isListed }: { row: RecordedContactRow; known: Findings; isListed: boolean },
+): ContactStates['renamed'] {
   const { staging, recorded } = run.snapshot;
-  const { name, capabilities } = type;
-  return (capabilities.personRead?.idsOf(row) ?? []).flatMap((id) => {
-    const seen = isListed ? staging.elsewhere(id, name, row.key) : undefined;
+  return idsOf(row).flatMap((id) => {
+    const seen = isListed ? staging.elsewhere(id, kind, row.key) : undefined;
     // A recorded contact still has this key unless it was read with another key, or was deleted.
     if (!seen && (id === row.id || (isListed && known.listing))) return [];
-    const other = recorded.ofId(name, id, row.key);
+    const other = recorded.ofId(kind, id, row.key);
     const now = seen?.alias ?? other?.key;
-    const desired = now === undefined ? [] : staging.desired(name, now);
+    const desired = now === undefined ? [] : desiredRows(run, now);
     const isLeft = now !== undefined && desired.length === 0;
-    const successors = isLeft ? successorsOf(run, type, { key: now, known }) : [];
-    const origins = successors.length > 0 && isLeft ? recorded.originsOf(name, now) : [];
-    const next = { desired, successors, origins, recorded: known.whole ? undefined : other };
-    return [{ id, row: seen, ...next }];
+    const successors = isLeft ? successorsOf(run, { key: now, known }) : [];
+    const origins = successors.length > 0 && isLeft ? recorded.originsOf(kind, now) : [];
+    const unread = known.whole || !other ? undefined : decodeContact.recorded(other);
+    const shown = seen && decodeContact.observed(seen);
+    return [{ id, row: shown, desired, successors, origins, recorded: unread }];
   });
 }
 
-/** Returns the records that have replaced a record that is missing from the source. */
+/** Returns the people who have replaced a person who is missing from the CRM. */
 function successorsOf(
   run: RunContext,
-  type: RecordType,
   { key, known, inDetail = false }: { key: Key; known: Findings; inDetail?: boolean },
-): States['successors'] {
+): ContactStates['successors'] {
   const { staging, recorded } = run.snapshot;
-  const { name } = type;
   const { listing } = known;
-  return recorded.successors({ kind: name, key }).map((next) => {
-    const row = recorded.get(name, next);
-    const isListed = staging.observed(name, next).some(({ id }) => id === row?.id);
-    const isNewer = staging.lookedAt(name, next) === 'assumed';
-    const isSeen = isListed || isNewer || staging.sightedAt(name, next) !== undefined;
+  return recorded.successors({ kind, key }).map((next) => {
+    const row = recorded.get(kind, next);
+    const isListed = staging.observed(kind, next).some(({ id }) => id === row?.id);
+    const isNewer = staging.lookedAt(kind, next) === 'assumed';
+    const isSeen = isListed || isNewer || staging.sightedAt(kind, next) !== undefined;
     const vanished = listing?.complete === true && !isSeen;
-    const desired = staging.desired(name, next);
-    // The source contains the new key, so that one has no successors of its own.
+    const desired = desiredRows(run, next);
+    // The CRM contains the new key, so that one has no successors of its own.
     const isKnown = inDetail && desired.length > 0;
-    const states = isKnown ? statesOf(run, type, { key: next, known }) : undefined;
-    return { desired, recorded: row, vanished, states };
+    const states = isKnown ? statesOf(run, { key: next, known }) : undefined;
+    return { desired, recorded: row && decodeContact.recorded(row), vanished, states };
   });
 }

@@ -1,14 +1,14 @@
 /** Reads a source completely into staging, in canonical form. */
 import { Interrupted, type Problem, Unavailable } from '../../domain/errors.ts';
-import type { DesiredRow, RecordTypeName, Key } from '../../domain/record.ts';
+import type { DesiredRow, Key, RecordTypeName } from '../../domain/record.ts';
 import { countUnknown } from '../../domain/unknown-words.ts';
 import type { RecordRange } from '../../store/database/key-range.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Certificate, SourceRecord } from '../../sources/source.ts';
 import type { FullCode } from '../report/run-summary.ts';
-import type { RecordType } from '../../records/record-type.ts';
+import { silentBody } from '../../records/contact/observe/contact-state.ts';
 import type { RunContext } from '../context/run-context.ts';
-import { type MirrorPart, onlyKey } from '../context/mirror-context.ts';
+import { type MirrorContacts, onlyKey } from '../context/mirror-context.ts';
 import { inTurns, pagesOf } from '../context/work-in-parts.ts';
 import type { Sizes, Findings } from '../context/run-state.ts';
 import { withCommas } from '../../domain/values/counted.ts';
@@ -37,18 +37,17 @@ const sharedId = {
   fix: 'give every record an id of its own in the CRM',
 };
 
-type ReadingRun = Pick<RunContext, 'snapshot' | 'clock' | 'stop' | 'progress'>;
+const kind = 'contact';
 
-/** Reads the whole source. Throws Unavailable if it is empty although records are known. */
-export async function readSource(
-  run: ReadingRun,
-  { type, source }: MirrorPart,
-): Promise<SourceRead> {
+export type ReadingRun = Pick<RunContext, 'snapshot' | 'clock' | 'stop' | 'progress'>;
+
+/** Reads the whole CRM. Throws Unavailable if it is empty although people are recorded. */
+export async function readSource(run: ReadingRun, contacts: MirrorContacts): Promise<SourceRead> {
   const { staging, stage } = run.snapshot;
   const end: { certificate?: Certificate } = {};
   let share: number | undefined;
-  const records = source.read({
-    fields: type.fields,
+  const records = contacts.source.read({
+    fields: contacts.fields,
     signal: run.stop,
     progress: (read) => void (share = read),
   });
@@ -62,17 +61,17 @@ export async function readSource(
     count += rows.length;
   };
   for await (const some of endingIn(records, (last) => (end.certificate = last))) {
-    const rows = some.map((record) => desiredOf(type, record));
+    const rows = some.map((record) => desiredOf(contacts, record));
     for (const { column, isDate } of rows.flatMap(({ shapes = [] }) => shapes))
       columns[isDate ? 'dates' : 'others'].add(column);
     const undecided = rows.filter((row) => row.asDates);
     if (undecided.length > 0) stage(() => staging.keepUndecided(undecided));
     add(undecided.length > 0 ? rows.filter((row) => !row.asDates) : rows);
     if (count - sorted >= sortedAtOnce) {
-      await sortIn(run, type.name);
+      await sortIn(run);
       sorted = count;
     }
-    run.progress({ stage: 'reading', kind: type.name, done: count, of: undefined, share });
+    run.progress({ stage: 'reading', kind, done: count, of: undefined, share });
     if (run.stop.aborted) throw reasonOf(run.stop);
   }
   const { certificate } = end;
@@ -81,31 +80,37 @@ export async function readSource(
   // The records that have waited for the other values of their columns.
   const undecided = pagesOf(() => {
     let rows: DesiredRow[] = [];
-    stage(() => (rows = staging.takeUndecided(type.name, decidedAtOnce)));
+    stage(() => (rows = staging.takeUndecided(kind, decidedAtOnce)));
     return rows;
   });
   for await (const rows of inTurns(run, undecided)) {
     add(rows.map((row) => withSerialsRead(row, dateColumns)));
   }
-  await sortIn(run, type.name);
-  const known = count === 0 ? run.snapshot.recorded.count(type.name) : 0;
-  // If records are known, an empty reading is a failure, not data.
-  if (known > 0) {
-    throw new Unavailable(
-      `the source of ${type.name}s is empty, but ${known} are recorded: ` +
-        'taken for a failed export, nothing was changed',
-      { fix: 'export it again', acted: 'no' },
-    );
-  }
-  const counts = await resolveIds(run, type.name, count);
+  await sortIn(run);
+  refuseEmpty(run, kind, count);
+  const counts = await resolveIds(run, count);
   const sizes = { ...counts, unknown: unknown.words(), dateColumns };
-  return { ...withAddresses(run, type.name, certificate), whole: true, sizes };
+  return { ...withAddresses(run, certificate), whole: true, sizes };
+}
+
+/** If records are known, an empty reading is a failure, not data. Throws Unavailable. */
+export function refuseEmpty(
+  { snapshot: { recorded } }: Pick<RunContext, 'snapshot'>,
+  kind: RecordTypeName,
+  count: number,
+): void {
+  const known = count === 0 ? recorded.count(kind) : 0;
+  if (known === 0) return;
+  throw new Unavailable(
+    `the source of ${kind}s is empty, but ${known} are recorded: ` +
+      'taken for a failed export, nothing was changed',
+    { fix: 'export it again', acted: 'no' },
+  );
 }
 
 /** Withdraws the certificate if the column of addresses is empty, or another one. */
 function withAddresses(
   { snapshot: { recorded, staging } }: ReadingRun,
-  kind: RecordTypeName,
   certificate: Certificate,
 ): Certificate {
   const lost = staging.countAddressless(kind);
@@ -126,12 +131,8 @@ function withAddresses(
 const missingAtMost = { people: 10, share: 0.05 };
 
 /** Returns a note if many people are missing for the first time, as in a file that was cut. */
-export function sayMissing(
-  { recorded }: Snapshot,
-  kind: RecordTypeName,
-  missing: number,
-): Problem[] {
-  if (kind !== 'contact' || missing <= missingAtMost.people) return [];
+export function sayMissing({ recorded }: Snapshot, missing: number): Problem[] {
+  if (missing <= missingAtMost.people) return [];
   const known = recorded.count(kind);
   if (missing <= known * missingAtMost.share) return [];
   const counts = [missing, known].map(withCommas).join(' of ');
@@ -147,7 +148,7 @@ export async function* endingIn<End>(
   ended(yield* reading);
 }
 
-async function sortIn(run: ReadingRun, kind: RecordTypeName): Promise<void> {
+async function sortIn(run: ReadingRun): Promise<void> {
   const { staging, ranges, stage } = run.snapshot;
   staging.beginSorting();
   stage(() => staging.sortKeyless({ kind }));
@@ -158,7 +159,7 @@ async function sortIn(run: ReadingRun, kind: RecordTypeName): Promise<void> {
 }
 
 /** Finds ids that records share, names invalid records by them, and counts `count` records. */
-async function resolveIds(run: ReadingRun, kind: RecordTypeName, count: number) {
+async function resolveIds(run: ReadingRun, count: number) {
   const { staging, ranges, stage, absences } = run.snapshot;
   // The ranges of all keys, including the names added below.
   const all: RecordRange[] = [];
@@ -188,15 +189,18 @@ async function resolveIds(run: ReadingRun, kind: RecordTypeName, count: number) 
 }
 
 /** Returns the row of a record; a record that cannot be read becomes an invalid row. */
-export function desiredOf(type: RecordType, record: SourceRecord): DesiredRow {
-  if ('value' in record) return type.desire(record.value, record.where);
+export function desiredOf(
+  { desire }: Pick<MirrorContacts, 'desire'>,
+  record: SourceRecord,
+): DesiredRow {
+  if ('value' in record) return desire(record.value, record.where);
   return {
-    kind: type.name,
+    kind,
     id: '',
     key: undefined,
     alias: '',
     place: record.where,
-    body: type.unreadBody,
+    body: silentBody,
     fingerprint: '',
     wants: false,
     presence: 'present',
@@ -228,34 +232,28 @@ const mostListed = 100;
 /** Lists invalid records. In a run about all people, each unknown word is listed once. */
 export async function listInvalid(
   run: RunContext,
-  type: RecordType,
   { tally, findings }: { tally: RunTally; findings: Findings },
 ): Promise<void> {
   const only = onlyKey(run);
   if (only !== undefined) {
-    const rows = run.snapshot.staging.desired(type.name, only);
-    for (const row of rows) noticeOne(run, type, { row, tally });
+    for (const row of run.snapshot.staging.desired(kind, only)) noticeInvalid(run, row, tally);
     return;
   }
   const { invalid } = run.snapshot.staging;
-  const pages = pagesOf((last?: { row: number }) => invalid(type.name, last?.row ?? 0, page));
+  const pages = pagesOf((last?: { row: number }) => invalid(kind, last?.row ?? 0, page));
   for await (const rows of inTurns(run, pages)) {
     run.snapshot.stage(() => {
-      for (const row of rows) noticeOne(run, type, { row, tally });
+      for (const row of rows) noticeInvalid(run, row, tally);
     });
     if (rows.length < page) break;
   }
-  tally.unknown(type.name, findings.sizes.unknown);
+  tally.unknown(kind, findings.sizes.unknown);
 }
 
-function noticeOne(
-  run: RunContext,
-  type: RecordType,
-  { row, tally }: { row: DesiredRow; tally: RunTally },
-): void {
+function noticeInvalid(run: RunContext, row: DesiredRow, tally: RunTally): void {
   if (!row.invalid) return;
   const { unreadableOptOuts } = run.snapshot;
-  const { key, isErased } = nameRecord(run, type, row);
+  const { key, isErased } = nameRecord(run, row);
   const isLost = row.invalid.cause === 'address-invalid';
   // An opt-out may wait if the person is subscribed, or if nobody knows who it is.
   const urgent = row.invalid.mayOptOut && (unreadableOptOuts.isSubscribed(row) ?? isLost);
@@ -267,7 +265,7 @@ function noticeOne(
   // Other places than lines of a file name the record by its id.
   const place = isErased && !/^(line|row) \d+$/.test(row.place) ? undefined : row.place;
   const problem: RecordProblem = {
-    kind: type.name,
+    kind,
     key,
     class: 'invalid',
     part: '',
@@ -286,15 +284,13 @@ function noticeOne(
 /** Returns a record's key, id or place for problems, and only a hash of an erased person. */
 function nameRecord(
   run: RunContext,
-  type: RecordType,
   { key, id, place }: DesiredRow,
 ): { key: Key; isErased: boolean } {
   const { meta, recorded } = run.snapshot;
   const name = key ?? (id === '' ? place : `id ${id}`);
-  if (!type.capabilities.doNotContact) return { key: name, isErased: false };
-  const who = key === undefined ? { key: '', ids: [id] } : identityOf(run, type, key);
+  const who = key === undefined ? { key: '', ids: [id] } : identityOf(run, key);
   const entries = run.doNotContact.concerning(who);
-  const known = key === undefined ? undefined : recorded.get(type.name, key);
+  const known = key === undefined ? undefined : recorded.get(kind, key);
   const shown = displayNameOf(meta, name, { recorded: known, entries });
   return { key: shown, isErased: shown !== name };
 }
@@ -302,21 +298,20 @@ function nameRecord(
 /** Counts and lists the known problems of records that an incremental reading did not contain. */
 export async function listUnread(
   run: RunContext,
-  { name }: RecordType,
   { tally, findings }: { tally: RunTally; findings: Findings },
 ): Promise<Unread | undefined> {
   const { whole, reading } = findings;
   if (onlyKey(run) !== undefined || whole || reading === '') return undefined;
   const { retryLater, ranges } = run.snapshot;
   const counts = { conflicts: 0, invalid: 0, rejected: 0, refused: 0 };
-  for await (const range of inTurns(run, ranges.ofProblems(name))) {
+  for await (const range of inTurns(run, ranges.ofProblems(kind))) {
     const some = retryLater.countUnread(range);
     for (const which of ['conflicts', 'invalid', 'rejected', 'refused'] as const) {
       counts[which] += some[which];
     }
   }
-  const optOuts = retryLater.unreadOptOuts(name);
-  const unreadable = run.snapshot.unreadableOptOuts.unread(name, mostListed);
+  const optOuts = retryLater.unreadOptOuts(kind);
+  const unreadable = run.snapshot.unreadableOptOuts.unread(kind, mostListed);
   const found = { ...counts, optOuts, unreadable };
   tally.unread(found);
   return found;

@@ -11,7 +11,7 @@ import { canonicalJson, type RecordTypeName, type Key } from '../../domain/recor
 import type { ProblemCode } from '../../domain/errors.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { UnmanagedPeople } from '../../domain/unmanaged-people.ts';
-import type { Stop } from '../../records/record-type.ts';
+import type { Stop } from '../../records/decision.ts';
 import type { ToldCanary } from './canary-text.ts';
 import type { ProblemGroup } from './problem-groups.ts';
 import type { Forecast } from './duration-forecast.ts';

@@ -26,12 +26,9 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { Invalid } from '../../domain/errors.ts';
-import type { RecordType, States } from '../../records/record-type.ts';
-import type {
-  UnsubscribeCounts,
-  UnsubscribeListing,
-  LeavingPage,
-} from '../../records/capabilities.ts';
+import type { Contacts } from '../../records/contact/contacts.ts';
+import type { LeavingPage, UnsubscribeCounts } from '../../records/contact/observe/contact-read.ts';
+import { type ContactStates, decodeContact } from '../../records/contact/observe/contact-state.ts';
 import { bindingState } from '../account/account-binding.ts';
 import { storedFact } from '../../store/database/meta-table.ts';
 import { storeDifference, factsIn, latestNow } from '../context/platform-knowledge.ts';
@@ -92,19 +89,19 @@ const storedState = storedFact<State>('sentinel', 'the state of the unsubscribe 
 export async function watch(mirror: Mirror, watching: Watching): Promise<Sighting> {
   const { snapshot, account, clock } = mirror;
   const { meta, transaction } = snapshot;
-  const departing = { mirror, type: peopleOf(mirror), restored: watching.restored ?? false };
-  const { type } = departing;
+  const departing = { mirror, contacts: peopleOf(mirror), restored: watching.restored ?? false };
+  const { departures } = departing.contacts;
   const idle = { pages: 0, learnt: 0 };
   const binding = bindingState(snapshot, account);
   if (binding === 'other key' || binding === 'other url') return { is: 'unproven', ...idle };
   const asking = { signal: watching.stop, abort: watching.abort };
-  const counts = await type.departures.counts(asking);
+  const counts = await departures.counts(asking);
   storeDifference(mirror);
   if (!counts) return { is: 'uncounted', ...idle };
   const before = storedState.read(meta);
   let listing = before?.listing;
   if (before && !listing) {
-    const open = snapshot.journal.open(type.name).map(({ seq }) => `change ${seq}`);
+    const open = snapshot.journal.open('contact').map(({ seq }) => `change ${seq}`);
     const underWay = [...runsUnderWay(mirror), ...open];
     const rose = (way: string): boolean => (counts[way] ?? 0) > (before.counts[way] ?? 0);
     const ways = Object.keys(counts);
@@ -119,7 +116,7 @@ export async function watch(mirror: Mirror, watching: Watching): Promise<Sightin
     return { is: 'still', ...idle };
   }
   // Lists the pages that the limit allows after those of the last window, recording each.
-  const { limit, windowMs = unknown.windowMs } = mirror.limits()[type.departures.route] ?? {};
+  const { limit, windowMs = unknown.windowMs } = mirror.limits()[departures.route] ?? {};
   const now = clock.now();
   const spent = before.spent.filter(({ at }) => at <= now && at > now - windowMs);
   const share = limit === undefined ? unknown.pages : Math.max(1, Math.floor(limit * limitShare));
@@ -133,7 +130,7 @@ export async function watch(mirror: Mirror, watching: Watching): Promise<Sightin
     const { ways, page } = state.listing;
     const at = clock.now();
     const query = { way: ways[0] ?? '', page: overlaps ? page - 1 : page, limit: pageSize };
-    const found = await type.departures.list(query, asking);
+    const found = await departures.list(query, asking);
     const by = clock.now();
     pages += 1;
     const next = overlaps ? state : turned(state, state.listing, { found, counts });
@@ -148,11 +145,8 @@ export async function watch(mirror: Mirror, watching: Watching): Promise<Sightin
   return { is: state.listing ? 'listing' : 'listed', pages, learnt };
 }
 
-function peopleOf({ name: mirror, parts }: Mirror): Departing['type'] {
-  for (const { type } of parts) {
-    const { departures } = type.capabilities;
-    if (departures) return { ...type, departures };
-  }
+function peopleOf({ name: mirror, contacts }: Mirror): Contacts {
+  if (contacts) return contacts;
   throw new Invalid(`${mirror}: the unsubscribe check watches contacts, and there are none`, {
     fix: 'add contacts',
   });
@@ -189,7 +183,7 @@ function runsUnderWay({ snapshot: { runs, journal } }: Mirror): string[] {
 
 interface Departing {
   mirror: Mirror;
-  type: RecordType & { readonly departures: UnsubscribeListing };
+  contacts: Contacts;
   /** Whether the snapshot was restored from a backup and the platform has not been listed since. */
   restored: boolean;
 }
@@ -213,9 +207,9 @@ function recordUnsubscribed(
   sight: Sight,
   more: (open: readonly number[]) => void,
 ): number {
-  const { type, mirror } = departing;
+  const { contacts, mirror } = departing;
   const { snapshot, doNotContact, clock } = mirror;
-  const changes = snapshot.journal.open(type.name);
+  const changes = snapshot.journal.open('contact');
   const remarks: ListRemark[] = [];
   const notes: RecordedRow[] = [];
   const open: number[] = [];
@@ -224,10 +218,9 @@ function recordUnsubscribed(
     open.push(...changes.filter((change) => change.key === key).map(({ seq }) => seq));
     if (isOpen.has(key)) continue;
     const states = statesOf(departing, key, { ...sight, rows: observed });
-    const { note, news = noListChanges } = type.decide(states);
+    const { note, news = noListChanges } = contacts.decide(states);
     const { adds, ends } = news;
-    if (adds.length + ends.length > 0)
-      remarks.push({ ...identityOf(mirror, type, key), adds, ends });
+    if (adds.length + ends.length > 0) remarks.push({ ...identityOf(mirror, key), adds, ends });
     // This does not decide which contact of a person is ours: if their contact is gone or has
     // another id now, only the do-not-contact list is updated.
     const { recorded: row } = states;
@@ -244,18 +237,18 @@ function recordUnsubscribed(
 
 /** Groups the rows by person: under the contact's own key, and under recorded ones. */
 function peopleIn(
-  { mirror, type }: Departing,
+  { mirror }: Departing,
   rows: readonly ObservedRow[],
   isOpen: ReadonlySet<Key>,
 ): Map<Key, ObservedRow[]> {
   const { recorded, journal } = mirror.snapshot;
   const people = new Map<Key, ObservedRow[]>();
   const isKnown = (key: Key): boolean =>
-    recorded.get(type.name, key) !== undefined ||
+    recorded.get('contact', key) !== undefined ||
     isOpen.has(key) ||
-    journal.isPlanned(type.name, key);
+    journal.isPlanned('contact', key);
   for (const row of rows) {
-    const renamed = recorded.everOfId({ kind: type.name, id: row.id, notKey: row.alias });
+    const renamed = recorded.everOfId({ kind: 'contact', id: row.id, notKey: row.alias });
     const keys = [...(isKnown(row.alias) ? [row.alias] : []), ...renamed.map((one) => one.key)];
     for (const key of keys) people.set(key, [...(people.get(key) ?? []), row]);
   }
@@ -264,25 +257,25 @@ function peopleIn(
 
 /** Returns a person's states. The source was not read: who is only planned counts as present. */
 function statesOf(
-  { mirror, type, restored }: Departing,
+  { mirror, contacts, restored }: Departing,
   key: Key,
   { rows: observed, at, by }: Sight,
-): States {
+): ContactStates {
   const { snapshot, doNotContact } = mirror;
-  const recorded = snapshot.recorded.get(type.name, key);
+  const row = snapshot.recorded.get('contact', key);
   return {
     key,
-    desired: recorded ? [] : [type.departures.named(key)],
-    recorded,
+    desired: row ? [] : [decodeContact.desired(contacts.departures.named(key))],
+    recorded: row && decodeContact.recorded(row),
     former: [],
     successors: [],
     renamed: [],
     strays: false,
-    origins: snapshot.recorded.originsOf(type.name, key),
+    origins: snapshot.recorded.originsOf('contact', key),
     statedOut: [],
     parked: [],
-    entries: doNotContact.concerning(identityOf(mirror, type, key)),
-    observed,
+    entries: doNotContact.concerning(identityOf(mirror, key)),
+    observed: observed.map((one) => decodeContact.observed(one)),
     sight: 'assumed',
     certified: false,
     restored,
@@ -291,7 +284,7 @@ function statesOf(
     at,
     by,
     latest: by + latestNow(mirror) - mirror.clock.now(),
-    lost: new Set(snapshot.retryLater.parts(type.name).map(({ part }) => part)),
+    lost: new Set(snapshot.retryLater.parts('contact').map(({ part }) => part)),
     facts: factsIn(snapshot),
   };
 }

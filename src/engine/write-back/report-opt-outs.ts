@@ -27,18 +27,20 @@ import {
   type ExpectedError,
 } from '../../domain/errors.ts';
 import type { OptOutReport } from '../../domain/opt-out-report.ts';
-import type { Key, DesiredRow, RecordTypeName } from '../../domain/record.ts';
+import type { Key, DesiredRow } from '../../domain/record.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 import { counted } from '../../domain/values/counted.ts';
-import type { PlatformOptOut, PlatformOptOuts } from '../../records/capabilities.ts';
-import type { RecordType } from '../../records/record-type.ts';
+import type {
+  PlatformOptOut,
+  PlatformOptOuts,
+} from '../../records/contact/consent/platform-opt-outs.ts';
 import type { ReportResult, WriteBack } from '../../sources/write-back.ts';
 import type { RecordName, RecordRange } from '../../store/database/key-range.ts';
 import type { Meta } from '../../store/database/meta-table.ts';
 import type { ReturnedRow } from '../../store/tables/opt-out-reports.ts';
 import { isRecord, onlyKey } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
-import { type Findings, type RunState, findingsNamed } from '../context/run-state.ts';
+import { type Findings, type RunState, findingsOf } from '../context/run-state.ts';
 import type { RunTally } from '../context/run-tally.ts';
 import { inTurns } from '../context/work-in-parts.ts';
 import { unfinishedIn } from '../erasure/pending/unfinished-erasures.ts';
@@ -46,6 +48,8 @@ import type { WriteBackSummary } from '../report/run-summary.ts';
 
 /** At most so many opt-outs that the CRM rejected in earlier runs are listed. */
 const mostListed = 100;
+
+const kind = 'contact' as const;
 
 /** The result. `stuck`: why nothing could be reported to the CRM; the run goes on. */
 export interface Reported {
@@ -63,16 +67,20 @@ export async function reportOptOuts(state: RunState): Promise<Reported | undefin
   const { returns } = state.mirror;
   const { snapshot, writes } = run;
   const { optOutReports, meta, transaction } = snapshot;
-  const type = begun.map((part) => part.type).find(({ capabilities }) => capabilities.optOuts);
-  if (!returns || !type?.capabilities.optOuts || run.stop.aborted) return undefined;
-  const of = { ...type, optOuts: type.capabilities.optOuts };
-  const knowledge = findingsNamed(known, type.name);
+  if (!returns || !begun.contacts || run.stop.aborted) return undefined;
+  const knowledge = findingsOf(state, kind);
   const conclusive = knowledge.certified && (knowledge.whole || isRecord(options.mode));
-  const finding: Finding = { run, type: of, returns, known: knowledge, conclusive };
+  const finding: Finding = {
+    run,
+    optOuts: begun.contacts.optOuts,
+    returns,
+    known: knowledge,
+    conclusive,
+  };
   const key = onlyKey(run);
-  const isRead = known.has(type) && !runFailure && key !== '';
+  const isRead = known.has(kind) && !runFailure && key !== '';
   const found = isRead ? await findOptOutsToReport(finding, key) : undefined;
-  const before = optOutReports.counts({ kind: type.name });
+  const before = optOutReports.counts({ kind });
   if (!writes) {
     const none = { waiting: before.waiting, leftOut: 0, doubtful: 0 };
     return { summary: { told: 0, rejected: before.rejected, ...(found ?? none) } };
@@ -85,12 +93,12 @@ export async function reportOptOuts(state: RunState): Promise<Reported | undefin
       else meta.set(metaName, storedStop.encode(stuckBefore?.since ?? run.clock.now(), failure));
     });
   }
-  const { waiting, rejected } = optOutReports.counts({ kind: type.name });
+  const { waiting, rejected } = optOutReports.counts({ kind });
   // Those that the CRM rejected in this run are already listed.
-  for (const row of key === undefined ? optOutReports.rejected(type.name, mostListed) : []) {
+  for (const row of key === undefined ? optOutReports.rejected(kind, mostListed) : []) {
     if (row.endedAt !== null && row.endedAt >= run.startedAt) continue;
     const { email, channel: part, reason, fix } = row;
-    const about = { kind: type.name, key: email, part, fix: fix ?? '' };
+    const about = { kind, key: email, part, fix: fix ?? '' };
     const problem = { ...about, class: 'rejected', cause: 'crm-refused' } as const;
     tally.notReported({ ...problem, reason: sayRejected(reason ?? '') }, false);
   }
@@ -104,7 +112,7 @@ export async function reportOptOuts(state: RunState): Promise<Reported | undefin
 
 interface Finding {
   run: RunContext;
-  type: RecordType & { readonly optOuts: PlatformOptOuts };
+  optOuts: PlatformOptOuts;
   returns: WriteBack;
   known: Findings;
   /** Whether a record that was not read does not exist, of all or of the given person. */
@@ -135,7 +143,7 @@ const isUnsettled = new Set(['planned', 'unknown', 'rejected']);
 
 /** Stores what to report to the CRM, for one person or for all people. A plan only counts it. */
 async function findOptOutsToReport(finding: Finding, key: Key | undefined): Promise<FoundOptOuts> {
-  const { run, type } = finding;
+  const { run, optOuts } = finding;
   const { optOutReports, ranges, transaction } = run.snapshot;
   const found: FoundOptOuts = { waiting: 0, leftOut: 0, doubtful: 0 };
   const look = (keys: RecordRange | RecordName): void => {
@@ -151,14 +159,14 @@ async function findOptOutsToReport(finding: Finding, key: Key | undefined): Prom
     const people = [
       ...[...left.values()].map((row) => ({
         key: row.key,
-        outs: type.optOuts.recorded(row, facts),
+        outs: optOuts.recorded(row, facts),
       })),
       ...barred.map((one) => remembered(finding, one.key)),
     ];
     const outs = people
       .filter((one) => !isErased(one.key) && !isBegun.has(one.key))
       .flatMap((one) => one.outs.map((out) => ({ email: one.key, ...out })))
-      .flatMap((out) => idsOf(run, type.name, out.email).map((crmId) => ({ crmId, ...out })));
+      .flatMap((out) => idsOf(run, out.email).map((crmId) => ({ crmId, ...out })));
     const steps = outs.map((out): Step => {
       const row = rows.get(nameOf(out));
       rows.delete(nameOf(out));
@@ -178,8 +186,8 @@ async function findOptOutsToReport(finding: Finding, key: Key | undefined): Prom
       for (const write of writes) write();
     });
   };
-  if (key !== undefined) look({ kind: type.name, key });
-  else for await (const range of inTurns(run, ranges.ofKeys(type.name, peopleAtOnce))) look(range);
+  if (key !== undefined) look({ kind, key });
+  else for await (const range of inTurns(run, ranges.ofKeys(kind, peopleAtOnce))) look(range);
   return found;
 }
 
@@ -187,11 +195,11 @@ function nameOf({ email, crmId, channel }: { email: string; crmId: string; chann
   return JSON.stringify([email, crmId, channel]);
 }
 
-function remembered({ run, type }: Finding, key: Key) {
+function remembered({ run, optOuts }: Finding, key: Key) {
   const entries = run.doNotContact.concerning({ key, ids: [] });
   const outs = new Map<string, PlatformOptOut>();
   for (const entry of entries) {
-    const out = type.optOuts.remembered(entry, run.facts.known());
+    const out = optOuts.remembered(entry, run.facts.known());
     const before = out && outs.get(out.channel);
     if (out && (!before || before.cause === 'doubtful')) outs.set(out.channel, out);
   }
@@ -203,7 +211,7 @@ function remembered({ run, type }: Finding, key: Key) {
  * other person has the address, and none has received it since. Under a new address, the record
  * belongs to another person.
  */
-function idsOf({ snapshot }: RunContext, kind: RecordTypeName, key: Key): string[] {
+function idsOf({ snapshot }: RunContext, key: Key): string[] {
   const { staging, recorded } = snapshot;
   const now = staging.desired(kind, key).map(({ id }) => id);
   const isLast = (id: string): boolean => !recorded.hasLaterOrigin(kind, id, key);
@@ -262,40 +270,41 @@ function doubtOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step
 }
 
 /** Stores an opt-out. Its id is stable while the snapshot knows its time, and names nobody. */
-function add({ run, type }: Finding, one: One, state: 'planned' | 'needless'): void {
+function add({ run }: Finding, one: One, state: 'planned' | 'needless'): void {
   const { meta, optOutReports } = run.snapshot;
   const text = JSON.stringify([one.email, one.crmId, one.channel, one.by]);
   const hash = createHmac('sha256', meta.get('name-key') ?? '')
     .update(text)
     .digest('hex');
   const id = `ret_${hash.slice(0, 32)}`;
-  optOutReports.add({ ...one, kind: type.name, id, state, at: run.clock.now() });
+  optOutReports.add({ ...one, kind, id, state, at: run.clock.now() });
 }
 
 /** Compares the opt-out with what the CRM now states in the record, under any address. */
-function verdictOn({ run, type, conclusive }: Finding, one: One): 'tell' | 'needless' | 'unread' {
+function verdictOn(
+  { run, optOuts, conclusive }: Finding,
+  one: One,
+): 'tell' | 'needless' | 'unread' {
   const { staging, recorded } = run.snapshot;
   const { email, crmId } = one;
-  const keys = crmId === '' ? [email] : staging.keysOf(type.name, [crmId]);
-  const rows = keys
-    .flatMap((key) => staging.desired(type.name, key))
-    .filter(({ id }) => id === crmId);
+  const keys = crmId === '' ? [email] : staging.keysOf(kind, [crmId]);
+  const rows = keys.flatMap((key) => staging.desired(kind, key)).filter(({ id }) => id === crmId);
   if (rows.length === 0) return conclusive ? 'needless' : 'unread';
   const present = rows.filter(({ presence }) => presence === 'present');
   // A bounce concerns only the address, so records with another address do not count.
   const of = one.cause === 'bounce' ? present.filter(({ key }) => key === email) : present;
   if (of.length === 0) return 'needless';
   // The CRM's consent may be newer than the opt-out; the consent decision comes first.
-  const rowOf = ({ key }: DesiredRow) => recorded.get(type.name, key ?? email);
-  if (of.some((row) => type.optOuts.isNewer(row, one, rowOf(row)))) return 'unread';
-  return of.some((row) => type.optOuts.saysSo(row, one)) ? 'needless' : 'tell';
+  const rowOf = ({ key }: DesiredRow) => recorded.get(kind, key ?? email);
+  if (of.some((row) => optOuts.isNewer(row, one, rowOf(row)))) return 'unread';
+  return of.some((row) => optOuts.saysSo(row, one)) ? 'needless' : 'tell';
 }
 
 /** Ends a stored opt-out that was not found again, if there is no need to report it any more. */
 function endOf(finding: Finding, row: ReturnedRow): Step {
-  const { run, type } = finding;
+  const { run } = finding;
   const { recorded, optOutReports } = run.snapshot;
-  const isRecorded = recorded.get(type.name, row.email) !== undefined;
+  const isRecorded = recorded.get(kind, row.email) !== undefined;
   if (isRecorded && !isStillOut(finding, row)) {
     return { waits: 0, write: () => optOutReports.drop(row.seq) };
   }
@@ -309,16 +318,16 @@ function endOf(finding: Finding, row: ReturnedRow): Step {
 
 /** Returns whether the person is currently unsubscribed and is known to have done it. */
 function isStillOut(
-  { run, type }: { run: RunContext; type: Finding['type'] },
+  { run, optOuts }: Pick<Finding, 'run' | 'optOuts'>,
   { email, channel }: { email: string; channel: string },
 ): boolean {
   if (run.doNotContact.erased()?.(email)) return false;
-  const row = run.snapshot.recorded.get(type.name, email);
+  const row = run.snapshot.recorded.get(kind, email);
   const outs = row
-    ? type.optOuts.recorded(row, run.facts.known())
+    ? optOuts.recorded(row, run.facts.known())
     : run.doNotContact
         .concerning({ key: email, ids: [] })
-        .flatMap((entry) => type.optOuts.remembered(entry, run.facts.known()) ?? []);
+        .flatMap((entry) => optOuts.remembered(entry, run.facts.known()) ?? []);
   return outs.some((out) => out.channel === channel && out.cause !== 'doubtful');
 }
 
@@ -326,23 +335,23 @@ function isStillOut(
 const mostTold = 1_000;
 const mostMs = 60_000;
 
-type ReportDelivery = Pick<Finding, 'run' | 'type' | 'returns'> & { tally: RunTally };
+type ReportDelivery = Pick<Finding, 'run' | 'optOuts' | 'returns'> & { tally: RunTally };
 
 /** Reports the opt-outs that are due. Returns the expected error that stopped it, if any. */
 async function deliverReports(
   delivery: ReportDelivery,
   key: Key | undefined,
 ): Promise<{ told: number; failure?: ExpectedError }> {
-  const { run, type, returns } = delivery;
+  const { run, returns } = delivery;
   const { optOutReports, transaction } = run.snapshot;
   const endsAt = run.clock.now() + mostMs;
   let told = 0;
   const count = (n: number): void => void (told += n);
   try {
-    transaction(() => optOutReports.doubt(type.name, run.locks.others(run.id)));
+    transaction(() => optOutReports.doubt(kind, run.locks.others(run.id)));
     // If reporting twice differs from reporting once, the source tells which opt-outs with an
     // unknown outcome have arrived.
-    const open = returns.arrived ? optOutReports.unknown(type.name) : [];
+    const open = returns.arrived ? optOutReports.unknown(kind) : [];
     if (open.length > 0) {
       const there = returns.arrived?.(open.map((row) => spelledForCrm(delivery, row)));
       const at = run.clock.now();
@@ -362,7 +371,7 @@ async function deliverReports(
 
 /** Yields the opt-outs that are due, a request at a time, within the limits of one run. */
 function* batchesOf(
-  { run, type, returns }: ReportDelivery,
+  { run, returns }: ReportDelivery,
   { key, endsAt }: { key: Key | undefined; endsAt: number },
 ): Generator<ReturnedRow[]> {
   let before = '';
@@ -371,7 +380,7 @@ function* batchesOf(
     if (run.stop.aborted || at >= endsAt) return;
     const count = Math.min(returns.most, mostTold - tried);
     const { due: dueOfAll, dueOf } = run.snapshot.optOutReports;
-    const which = { kind: type.name, at, count };
+    const which = { kind, at, count };
     const due = key === undefined ? dueOfAll(which) : dueOf({ ...which, key });
     // Opt-outs that other runs have taken remain due; without this check the loop would not end.
     const seqs = due.map(({ seq }) => seq).join();
@@ -408,7 +417,7 @@ async function tellSome(
  * has taken. Throws the failure after storing it.
  */
 async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]): Promise<number> {
-  const { run, returns, type, tally } = delivery;
+  const { run, returns, tally } = delivery;
   const { optOutReports, transaction } = run.snapshot;
   const at = run.clock.now();
   // The rest is marked as sent, on disk before the request is sent.
@@ -453,7 +462,7 @@ async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]):
         const retryAt = endedAt + retrySchedules.rejectedReport.firstMs;
         const refused = { at: endedAt, reason, fix, retryAt, tried: true };
         optOutReports.move(seq, 'rejected', refused);
-        const about = { kind: type.name, key, part, reason: sayRejected(reason), fix };
+        const about = { kind, key, part, reason: sayRejected(reason), fix };
         const problem = { ...about, class: 'rejected', cause: 'crm-refused' } as const;
         tally.notReported(problem, row.state !== 'rejected');
       }
@@ -463,10 +472,10 @@ async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]):
   return answers.filter(({ is }) => is === 'told').length;
 }
 
-function spelledForCrm({ run, type }: ReportDelivery, report: ReturnedRow): ReturnedRow {
-  const rows = run.snapshot.staging.desired(type.name, report.email);
+function spelledForCrm({ run, optOuts }: ReportDelivery, report: ReturnedRow): ReturnedRow {
+  const rows = run.snapshot.staging.desired(kind, report.email);
   const row = rows.find(({ id }) => id === report.crmId);
-  return { ...report, email: (row && type.optOuts.spelling(row)) ?? report.email };
+  return { ...report, email: (row && optOuts.spelling(row)) ?? report.email };
 }
 
 export function sayRejected(reason: string): string {

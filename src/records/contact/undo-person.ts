@@ -36,7 +36,7 @@
  */
 import type { Change, DoneChange } from '../../domain/change.ts';
 import { canonicalJson } from '../../domain/record.ts';
-import { type Undone, changedLater, type NotUndone, type Undoing } from '../record-type.ts';
+import { type Undone, changedLater, type NotUndone, type Undoing } from '../decision.ts';
 import { changeOf, decidePerson } from './consent/decide.ts';
 import { factsOf, verdictIn } from './consent/facts.ts';
 import type { PersonFacts, PersonRules } from './consent/person-facts.ts';

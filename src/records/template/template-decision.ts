@@ -41,7 +41,7 @@ import {
   changedLater,
   type NotUndone,
   type Undoing,
-} from '../record-type.ts';
+} from '../decision.ts';
 import {
   difference,
   type DesiredTemplateRow,
@@ -67,8 +67,6 @@ export interface TemplatePolicy {
   tests?: boolean;
 }
 
-export const phases = [0];
-
 export function decideTemplate(states: TemplateStates, policy: TemplatePolicy): Decision {
   const none = { changes: [], note: undefined, adopts: false, forgets: [], problems: [] };
   return { ...none, ...decide(states, policy) };
@@ -76,7 +74,7 @@ export function decideTemplate(states: TemplateStates, policy: TemplatePolicy): 
 
 function decide(states: TemplateStates, policy: TemplatePolicy): Partial<Decision> {
   const { key, recorded: own } = states;
-  const known = own ?? states.former[0]?.row;
+  const known = own ?? states.former;
   const recorded = known?.value;
   // What was not read counts as recorded.
   const isUnread = states.observed.length === 0 && states.sight !== 'listed';

@@ -19,9 +19,9 @@ import {
   type ObservedRow,
   type RecordedRow,
   type Fault,
+  type Key,
 } from '../../domain/record.ts';
 import { type Decoded, decoder } from '../decoded-rows.ts';
-import type { States } from '../record-type.ts';
 
 /** The fields that a source may state. Only these are compared and sent. */
 const templateFields = z.object({
@@ -98,13 +98,26 @@ const changeBody = z.object({
 export type RecordedTemplate = z.infer<typeof recordedBody>;
 
 export type DesiredTemplateRow = Decoded<DesiredRow, TemplateFields>;
+export type ObservedTemplateRow = Decoded<ObservedRow, ObservedTemplate>;
 export type RecordedTemplateRow = Decoded<RecordedRow, RecordedTemplate>;
 export type TemplateChange = Decoded<Change, z.infer<typeof changeBody>>;
-export type TemplateStates = States<{
-  desired: DesiredTemplateRow;
-  observed: Decoded<ObservedRow, ObservedTemplate>;
-  recorded: RecordedTemplateRow;
-}>;
+
+/** The facts about one template that a decision needs. */
+export interface TemplateStates {
+  key: Key;
+  /** The source records with this key, including invalid ones. */
+  desired: readonly DesiredTemplateRow[];
+  recorded: RecordedTemplateRow | undefined;
+  /** The row of another key that the source no longer has, if the platform shows the same id. */
+  former: RecordedTemplateRow | undefined;
+  /** The platform's templates with the recorded id or, without one, with the name. */
+  observed: readonly ObservedTemplateRow[];
+  /** listed: what was read is all there is. assumed: not read; the recorded state counts. */
+  sight: 'listed' | 'assumed';
+  certified: boolean;
+  /** When the reading of the platform began, by our clock, in milliseconds since the epoch. */
+  at: number;
+}
 
 export const decodeTemplate = {
   desired: decoder(templateFields),
@@ -113,11 +126,21 @@ export const decodeTemplate = {
   change: decoder(changeBody),
 };
 
-/** The body of a file or record that cannot be read. It names no template. */
-export const unreadBody = canonicalJson({ name: '' } satisfies TemplateFields);
+/** Returns the row of a file or record that cannot be read. It names no template. */
+export function unreadTemplate({ where: place, broken: reason, fix }: Unread): DesiredTemplateRow {
+  const row = desireTemplate({}, place);
+  const invalid = { cause: 'unreadable-record', reason, fix } as const;
+  return { ...row, fingerprint: '', wants: false, invalid };
+}
+
+interface Unread {
+  where: string;
+  broken: string;
+  fix: string;
+}
 
 /** Returns a platform template in canonical form. Its fingerprint excludes `updatedAt`. */
-export function observeTemplate(template: Template): ObservedRow {
+export function observeTemplate(template: Template): ObservedTemplateRow {
   const tooDeep = isTooDeep(template.content);
   const shown: ObservedTemplate = {
     id: template.id,
@@ -126,14 +149,14 @@ export function observeTemplate(template: Template): ObservedRow {
     updatedAt: template.updatedAt ?? null,
   };
   const { updatedAt: _, ...compared } = shown;
-  return {
+  return decodeTemplate.observed({
     kind: 'template',
     id: template.id,
     alias: template.name,
     body: canonicalJson(shown),
     fingerprint: fingerprint(canonicalJson(compared)),
     createdAt: undefined,
-  };
+  });
 }
 
 const names = Object.keys(templateFields.shape);
@@ -168,7 +191,7 @@ export function difference(wanted: SomeFields, shown: ShownFields): SomeFields {
 const known = templateUpdateBody.strict().required({ name: true });
 
 /** Returns a template file in canonical form, or why it is `invalid`. Never throws. */
-export function desireTemplate(value: Record<string, unknown>, place: string): DesiredRow {
+export function desireTemplate(value: Record<string, unknown>, place: string): DesiredTemplateRow {
   const { key: stated, ...rest } = value;
   const key = typeof stated === 'string' ? stated : '';
   const isDeep = isTooDeep(rest);
@@ -197,7 +220,7 @@ export function desireTemplate(value: Record<string, unknown>, place: string): D
     const field = issue?.path.map(String).join('.') ?? '';
     return invalid(`${field}: ${issue?.message ?? 'is not valid'}`, 'correct it in the file');
   };
-  return {
+  return decodeTemplate.desired({
     kind: 'template',
     id: key,
     key: key === '' ? undefined : key,
@@ -208,7 +231,7 @@ export function desireTemplate(value: Record<string, unknown>, place: string): D
     wants: true,
     presence: 'present',
     invalid: fault(),
-  };
+  });
 }
 
 function invalid(reason: string, fix: string): Fault {

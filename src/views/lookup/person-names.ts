@@ -84,8 +84,8 @@ export async function keyOfHash(
  */
 export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): Promise<Key> {
   const word = wordOf(who);
-  const part = mirror.parts.find(({ type }) => type.name === 'contact');
-  if (!part) {
+  const { contacts } = mirror;
+  if (!contacts) {
     throw new Invalid(`${mirror.name} has no contacts`, { fix: 'name a mirror that has, with -c' });
   }
   if (word.includes('@')) return word;
@@ -94,14 +94,13 @@ export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): P
   if (erasure?.key !== undefined) return erasure.key;
   const known = word.startsWith('#') ? await keyOfHash(word, mirror.snapshot) : undefined;
   if (known !== undefined) return known;
-  const { type, source } = part;
   const id = who.trim();
-  for await (const records of source.read({ fields: type.fields, signal })) {
+  for await (const records of contacts.source.read({ fields: contacts.fields, signal })) {
     for (const record of records) {
       if ('broken' in record) continue;
-      const row = type.desire(record.value, record.where);
+      const row = contacts.desire(record.value, record.where);
       const { key, invalid } = row;
-      if (key !== undefined && (row.id === id || isMeant({ kind: type.name, key }))) return key;
+      if (key !== undefined && (row.id === id || isMeant({ kind: 'contact', key }))) return key;
       if (key === undefined && row.id === id && invalid) {
         const what = `the CRM record with this id (${row.place}) has no usable address`;
         throw new Invalid(`${what}: ${invalid.reason}`, { fix: invalid.fix });

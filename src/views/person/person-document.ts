@@ -28,8 +28,6 @@ import {
 } from '../../records/contact/observe/column-meanings.ts';
 import { withEarlyMarked } from '../../records/contact/observe/consent-time.ts';
 import { decodeContact } from '../../records/contact/observe/contact-state.ts';
-import { decodedStates } from '../../records/decoded-rows.ts';
-import type { RecordType } from '../../records/record-type.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { examine, type Examined } from '../../engine/examine-person.ts';
 import { memberOf, openIn, storedCanaries } from '../../engine/guard/canaries.ts';
@@ -102,19 +100,20 @@ export async function askAbout(
   const read: CrmRecord[] = [];
   // Notes the records that may be the person's as they are read: those with the address, also
   // within a cell that is none, and those with a known id.
-  const parts = mirror.parts.map((part) => {
-    const ids = snapshot.recorded.originsOf(part.type.name, key);
-    const mayBe = ({ id, alias }: DesiredRow): boolean =>
-      ids.includes(id) || alias.split(/[\s,;:<>()[\]"'|]+/).includes(key);
-    const desire: RecordType['desire'] = (value, place) => {
-      const row = part.type.desire(value, place);
+  const ids = snapshot.recorded.originsOf(kind, key);
+  const mayBe = ({ id, alias }: DesiredRow): boolean =>
+    ids.includes(id) || alias.split(/[\s,;:<>()[\]"'|]+/).includes(key);
+  const { contacts: people } = mirror;
+  const noting = people && {
+    ...people,
+    desire(value: Record<string, unknown>, place: string) {
+      const row = people.desire(value, place);
       if (row.key === key || mayBe(row)) read.push({ place, value, invalid: row.invalid });
       return row;
-    };
-    return { ...part, type: { ...part.type, desire } };
-  });
+    },
+  };
   const examination = { key, offline: false, stop, abort, progress: () => undefined };
-  const examined = await examine({ ...mirror, parts }, examination);
+  const examined = await examine({ ...mirror, contacts: noting }, examination);
   const { contacts, policy } = config;
   if (!examined || !contacts) throw new Invalid(`${config.mirror} has no contacts`);
   const details: Contact[] = [];
@@ -350,7 +349,7 @@ function crmOf({ found, names, addresses }: Reading) {
   const { read, columns } = found;
   const { source, states } = found.examined;
   if (source instanceof Error) return { ...unread, why: source.message };
-  const own = withEarlyMarked(decodedStates(states, decodeContact)).desired;
+  const own = withEarlyMarked(states).desired;
   return {
     read: true,
     certified: source.complete,

@@ -1,10 +1,9 @@
 /** From when to when a listing was made, and what the ledger knew: opt-outs are dated by it. */
 import { expect, onTestFinished, test } from 'vitest';
-import type { RecordType } from '../../../src/records/record-type.ts';
 import type { ObservedRow } from '../../../src/domain/record.ts';
 import { openSnapshot } from '../../../src/store/snapshot.ts';
 import type { CircuitBreaker } from '../../../src/engine/context/circuit-breaker.ts';
-import type { Mirror } from '../../../src/engine/context/mirror-context.ts';
+import type { Mirror, MirrorContacts } from '../../../src/engine/context/mirror-context.ts';
 import type { RunContext } from '../../../src/engine/context/run-context.ts';
 import type { PlatformListing } from '../../../src/engine/context/run-state.ts';
 import { passOver, proveListing } from '../../../src/engine/observe/certified-listing.ts';
@@ -34,20 +33,21 @@ async function listing(shows: readonly boolean[]): Promise<PlatformListing> {
   const run = {
     snapshot,
     stop: new AbortController().signal,
-    clock: { now: () => NOON + pages * MINUTE },
+    clock: { now: () => NOON + pages * MINUTE, sleep: async () => undefined },
     doNotContact: { newest: () => SEQ + pages },
     progress: () => undefined,
   } as unknown as RunContext;
   const list = async () => {
     const rows = shows[pages] ? [ann] : [];
     pages += 1;
-    return { rows, total: 1, date: NOON, organization: undefined };
+    return { rows, total: 1, date: NOON, others: [] };
   };
-  const kind = { name: 'contact', capabilities: {}, list } as unknown as RecordType;
+  const find = async () => ({ is: 'whole', rows: [] });
+  const people = { channels: [], list, find } as unknown as MirrorContacts;
   const { staging } = snapshot;
-  const first = await passOver(run, kind, mirror);
+  const first = await passOver(run, people, mirror);
   for (const sort of staging.sortings) sort();
-  return proveListing(run, kind, { first, breaker: {} as CircuitBreaker, mirror });
+  return proveListing(run, people, { first, breaker: {} as CircuitBreaker, mirror });
 }
 
 test.each([

@@ -180,7 +180,7 @@ test.each([0.25, 0.999])(
         snapshot.staging.addObserved([{ ...seen, createdAt: undefined }]);
       }
     });
-    const rows = await unlisted({ snapshot, clock, random: () => at }, 'contact', 500);
+    const rows = await unlisted({ snapshot, clock, random: () => at }, 500);
     const others = keys.filter((key) => !listed.includes(key));
     const from = Math.floor(at * (others.length - 500 + 1));
     expect(rows.map(({ key }) => key)).toEqual(others.slice(from, from + 500));

@@ -112,7 +112,7 @@ describe('very many decisions', () => {
     expect(has.length).toBeLessThan(all);
     beside.end(run.id);
     const next = runOf();
-    await abandonLeftovers(next, next.parts);
+    await abandonLeftovers(next, next);
     expect(planned(run)).toEqual([]);
     decideAll();
     snapshot.staging.addForgotten('contact', 'old@example.com');

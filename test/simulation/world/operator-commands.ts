@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { withMemory } from '../../../src/store/memory/memory.ts';
 import { allow } from '../../../src/engine/erasure/person-decisions.ts';
 import { forget, type Certificate } from '../../../src/engine/erasure/forget-person.ts';
-import type { Mirror, MirrorPart } from '../../../src/engine/context/mirror-context.ts';
+import type { Mirror, MirrorContacts } from '../../../src/engine/context/mirror-context.ts';
 import { closeAuditLog } from '../../../src/engine/context/run-context.ts';
 import { addressOf } from '../../support/engine/sample-people.ts';
 import { keyIn, type Reading } from './crm.ts';
@@ -52,7 +52,7 @@ export async function forgetOne(
     {
       forgets: key,
       async work(mirror, { stop: signal, abort }) {
-        const person = { part: peopleOf(mirror), key, by: 'operator' };
+        const person = { contacts: peopleOf(mirror), key, by: 'operator' };
         const done = await forget(mirror, person, { signal, abort });
         await writeDecisions(mirror);
         return done;
@@ -119,7 +119,7 @@ export async function allowAgain(ground: Ground, key: string): Promise<void> {
   const { done, outing } = await lead(ground, calm, {
     forgets: key,
     async work(mirror, { stop: signal, abort }) {
-      const target = { part: peopleOf(mirror), key, reason: 'asked for it', by: 'operator' };
+      const target = { contacts: peopleOf(mirror), key, reason: 'asked for it', by: 'operator' };
       const allowed = await allow(mirror, target, { signal, abort });
       known.audit.decided('allow');
       await writeDecisions(mirror);
@@ -139,10 +139,9 @@ export async function allowAgain(ground: Ground, key: string): Promise<void> {
   known.rejections.drop(key);
 }
 
-export function peopleOf({ parts }: Mirror): MirrorPart {
-  const people = parts.find((part) => part.type.name === 'contact');
-  if (!people) throw new Error('a mirror of people has them');
-  return people;
+export function peopleOf({ contacts }: Mirror): MirrorContacts {
+  if (!contacts) throw new Error('a mirror of people has them');
+  return contacts;
 }
 
 /** Under which ids the CRM, if it was read, and the snapshot know somebody. */

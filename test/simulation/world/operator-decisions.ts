@@ -128,7 +128,7 @@ export async function resolveConflict(
     forgets: key,
     async work(mirror, { stop: signal, abort }) {
       const asked = {
-        part: peopleOf(mirror),
+        contacts: peopleOf(mirror),
         key,
         channel,
         as,
@@ -181,7 +181,7 @@ export async function resetPerson(ground: Ground, key: string): Promise<void> {
   const { done, counts } = await lead(ground, calm, {
     forgets: key,
     async work(mirror) {
-      const { recorded } = resetRecord(mirror, { part: peopleOf(mirror), key, by, caller, reason });
+      const { recorded } = resetRecord(mirror, { key, by, caller, reason });
       known.audit.decided('read again');
       await writeDecisions(mirror);
       return { recorded };

@@ -109,10 +109,8 @@ export function mirrorOf(parts: Parts): Mirror {
   });
   return {
     name: 'test',
-    parts: [
-      { type: contact, source: parts.contacts, manner: parts.manner ?? 'as it is' },
-      { type: template, source: parts.templates },
-    ],
+    contacts: { ...contact, source: parts.contacts, manner: parts.manner ?? 'as it is' },
+    templates: { ...template, source: parts.templates },
     returns: parts.returns,
     snapshot,
     account: { url: 'https://platform.test', apiKey, platform },

@@ -23,7 +23,7 @@ import { openSnapshot, type Snapshot } from '../../../src/store/snapshot.ts';
 import { csvSource } from '../../../src/sources/csv/csv-source.ts';
 import { directorySource } from '../../../src/sources/directory/directory-source.ts';
 import { createPersonLocks } from '../../../src/engine/context/person-locks.ts';
-import type { Mirror, MirrorPart, RunOptions } from '../../../src/engine/context/mirror-context.ts';
+import type { Mirror, RunOptions } from '../../../src/engine/context/mirror-context.ts';
 import { run } from '../../../src/engine/run.ts';
 import { limits } from './engine-stage.ts';
 import { assembleTypes } from '../records/record-types.ts';
@@ -101,9 +101,8 @@ export interface WorldOptions {
   limits?: string[];
 }
 
-export interface Connected {
+export interface Connected extends Pick<Mirror, 'contacts' | 'templates'> {
   platform: Platform;
-  parts: MirrorPart[];
   gate: Gate;
   close(): Promise<void>;
 }
@@ -198,14 +197,11 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       policy,
       absence: { deletes: policy.deletes ?? 'off' },
     });
-    const parts = [
-      {
-        type: contact,
-        source: csvSource({ type: 'csv', path: csvPath }, { clock, random: () => 1 }),
-      },
-      { type: template, source: directorySource({ type: 'directory', path: templatesPath }) },
-    ].filter(({ type }) => kinds.includes(type.name));
-    return { platform, parts, gate, close };
+    const people = csvSource({ type: 'csv', path: csvPath }, { clock, random: () => 1 });
+    const letters = directorySource({ type: 'directory', path: templatesPath });
+    const contacts = kinds.includes('contact') ? { ...contact, source: people } : undefined;
+    const templates = kinds.includes('template') ? { ...template, source: letters } : undefined;
+    return { platform, contacts, templates, gate, close };
   }
   const world: World = {
     folder,
@@ -222,12 +218,13 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     template(key, fields) {
       writeFileSync(join(templatesPath, `${key}.json`), JSON.stringify(fields));
     },
-    mirror({ platform, parts, gate }, apiKey = KEY) {
+    mirror({ platform, contacts, templates, gate }, apiKey = KEY) {
       const account = { url: server.url, apiKey, platform };
       const guards = { ...limits, ...options.guards };
       const { ledger: doNotContact } = world;
       const opened = { snapshot, memory, doNotContact };
-      const base = { name: 'world', parts, ...opened, clock, random, guards, account };
+      const both = { contacts, templates };
+      const base = { name: 'world', ...both, ...opened, clock, random, guards, account };
       const { counts: requests, limits: allowed, platformNow } = gate;
       const pageSizes = [100, 83] as const;
       const rest = { locks, notes: [], pageSizes, reserve: 0, timeoutMs, keepMs: 1e10 };

@@ -6,13 +6,21 @@ import {
   type ContactFields,
 } from '../../../src/records/contact/observe/desired-contact.ts';
 import type { ConsentPolicy } from '../../../src/records/contact/consent/rules.ts';
-import type { TemplatePolicy } from '../../../src/records/template/template-decision.ts';
-import type {
-  Decision,
-  RecordType,
-  SendOutcome,
-  States,
-} from '../../../src/records/record-type.ts';
+import type { SendOutcome } from '../../../src/records/change-outcome.ts';
+import type { Decision, Undoing } from '../../../src/records/decision.ts';
+import { newsOfChange } from '../../../src/records/contact/consent/do-not-contact-entries.ts';
+import type { Entry } from '../../../src/domain/do-not-contact.ts';
+import { acknowledge } from '../../../src/records/contact/send/acknowledged-change.ts';
+import type { SettlementAsked } from '../../../src/records/contact/settle-conflict.ts';
+import {
+  type TemplatePolicy,
+  undoTemplate,
+} from '../../../src/records/template/template-decision.ts';
+import {
+  decodeTemplate,
+  type TemplateStates,
+} from '../../../src/records/template/template-state.ts';
+import { acknowledgeTemplate } from '../../../src/records/template/templates.ts';
 import { Unavailable } from '../../../src/domain/errors.ts';
 import type { Answer, Send } from '../../../src/domain/exchange.ts';
 import {
@@ -24,12 +32,18 @@ import {
 import { virtualClock } from '../waiting.ts';
 import { assembleTypes } from './record-types.ts';
 import { observe } from '../../../src/records/contact/observe/observed-contact.ts';
-import type { Membership } from '../../../src/records/contact/observe/contact-state.ts';
+import {
+  type ContactRenamed,
+  type ContactStates,
+  type ContactSuccessor,
+  decodeContact,
+  type Membership,
+} from '../../../src/records/contact/observe/contact-state.ts';
 import type { Change, DoneChange, Op } from '../../../src/domain/change.ts';
 import type { Contact } from '../../../src/platform/answer-schemas.ts';
 import type { Subscription } from '../../../src/platform/request-schemas.ts';
 
-// Both kinds over the whole emulator, through the real client: no socket, no wall clock.
+// People and templates over the whole emulator, through the real client: no socket, no wall clock.
 
 export const NOON = Date.UTC(2026, 10, 20, 12);
 export const LATER = NOON + 3_600_000;
@@ -67,7 +81,83 @@ export interface Fault {
   times?: number;
 }
 
-/** An emulator with two channels, both kinds connected to it, and a wire that can be cut. */
+type Raw<Row extends object> = Omit<Row, 'desired' | 'recorded'> & {
+  desired: readonly DesiredRow[];
+  recorded: RecordedRow | undefined;
+};
+type RawSuccessor = Raw<Omit<ContactSuccessor, 'states'>> & { states?: States | undefined };
+type RawRenamed = Raw<Omit<ContactRenamed, 'row' | 'successors'>> & {
+  row: ObservedRow | undefined;
+  successors: readonly RawSuccessor[];
+};
+
+/** What is known of a person or a template, with rows as the snapshot stores them. */
+export interface States extends Raw<
+  Omit<ContactStates, 'former' | 'successors' | 'renamed' | 'observed'>
+> {
+  former: readonly { row: RecordedRow; seen: readonly ObservedRow[] }[];
+  successors: readonly RawSuccessor[];
+  renamed: readonly RawRenamed[];
+  observed: readonly ObservedRow[];
+}
+
+const decodedPerson = (row: RecordedRow | undefined) => row && decodeContact.recorded(row);
+const desiredPeople = (rows: readonly DesiredRow[]) =>
+  rows.map((row) => decodeContact.desired(row));
+const shownPeople = (rows: readonly ObservedRow[]) =>
+  rows.map((row) => decodeContact.observed(row));
+
+/** Decodes every row, as a run does. */
+export function decoded(known: States): ContactStates {
+  const { desired, recorded, former, successors, renamed, observed } = known;
+  return {
+    ...known,
+    desired: desiredPeople(desired),
+    recorded: decodedPerson(recorded),
+    former: former.map(({ row, seen }) => ({
+      row: decodeContact.recorded(row),
+      seen: shownPeople(seen),
+    })),
+    successors: successors.map(decodedSuccessor),
+    renamed: renamed.map((one) => ({
+      ...one,
+      desired: desiredPeople(one.desired),
+      recorded: decodedPerson(one.recorded),
+      successors: one.successors.map(decodedSuccessor),
+      row: one.row && decodeContact.observed(one.row),
+    })),
+    observed: shownPeople(observed),
+  };
+}
+
+function decodedSuccessor(one: RawSuccessor): ContactSuccessor {
+  return {
+    ...one,
+    desired: desiredPeople(one.desired),
+    recorded: decodedPerson(one.recorded),
+    states: one.states && decoded(one.states),
+  };
+}
+
+function decodedTemplate(known: States): TemplateStates {
+  const { key, desired, recorded, former, observed, sight, certified, at } = known;
+  const [old] = former;
+  return {
+    key,
+    sight,
+    certified,
+    at,
+    desired: desired.map((row) => decodeTemplate.desired(row)),
+    recorded: recorded && decodeTemplate.recorded(recorded),
+    former: old && decodeTemplate.recorded(old.row),
+    observed: observed.map((row) => decodeTemplate.observed(row)),
+  };
+}
+
+export type People = ReturnType<typeof open>['contacts'];
+export type Letters = ReturnType<typeof open>['templates'];
+
+/** An emulator with two channels, people and templates on it, and a wire that can be cut. */
 export function open({ contacts, absence, templates, replaces = {}, protect }: Rules = {}) {
   const clock = virtualClock(NOON);
   const random = seeded(1);
@@ -104,8 +194,21 @@ export function open({ contacts, absence, templates, replaces = {}, protect }: R
     emulator,
     asked,
     break: (fault: Fault) => void faults.push({ times: Number.POSITIVE_INFINITY, ...fault }),
-    contacts: types.contact,
-    templates: types.template,
+    contacts: {
+      ...types.contact,
+      acknowledge,
+      learn: (change: Change, after: RecordedRow | undefined, entries: readonly Entry[]) =>
+        newsOfChange(decodeContact.change(change), decodedPerson(after), entries),
+      decide: (known: States) => types.contact.decide(decoded(known)),
+      undo: (known: States, undoing: Undoing) => types.contact.undo(decoded(known), undoing),
+      settle: (known: States, of: SettlementAsked) => types.contact.settle(decoded(known), of),
+    },
+    templates: {
+      ...types.template,
+      acknowledge: acknowledgeTemplate,
+      decide: (known: States) => types.template.decide(decodedTemplate(known)),
+      undo: (known: States, undoing: Undoing) => undoTemplate(decodedTemplate(known), undoing),
+    },
     run: async (outcome: Promise<SendOutcome | undefined>) => clock.run(outcome),
   };
 }
@@ -163,7 +266,7 @@ export function states(known: Partial<States>): States {
 }
 
 /** Decides, has every change acknowledged with no more than a yes; what is recorded then. */
-export function carryOut(kind: RecordType, known: States): RecordedRow | undefined {
+export function carryOut(kind: People | Letters, known: States): RecordedRow | undefined {
   const { changes, note } = kind.decide(known);
   let recorded = note ?? known.recorded;
   for (const change of changes.toSorted((a, b) => a.phase - b.phase)) {

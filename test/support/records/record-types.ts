@@ -4,12 +4,12 @@ import { createGate } from '../../../src/http/rate-limit/request-gate.ts';
 import { createPlatform, type Platform } from '../../../src/platform/api-client.ts';
 import type { AbsenceRules } from '../../../src/records/contact/consent/absent-people.ts';
 import type { ConsentPolicy } from '../../../src/records/contact/consent/rules.ts';
-import { contactType } from '../../../src/records/contact/contact-type.ts';
+import { connectContacts } from '../../../src/records/contact/contacts.ts';
 import type { ContactFields } from '../../../src/records/contact/observe/desired-contact.ts';
 import type { TemplatePolicy } from '../../../src/records/template/template-decision.ts';
-import { templateType } from '../../../src/records/template/template-type.ts';
+import { connectTemplates } from '../../../src/records/template/templates.ts';
 
-// Both record types and their client, as every stage of the tests has them.
+// People and templates with their client, as every stage of the tests has them.
 
 /** What a test does not say is as in a configuration without a word about it. */
 export interface TypeOptions {
@@ -38,14 +38,14 @@ export function assembleTypes(options: TypeOptions) {
   return {
     gate,
     platform,
-    contact: contactType({
+    contact: connectContacts({
       fields,
       policy: { absent, missing, optIns, resubscribe },
       absence: { deletes: 'off', ...patience, ...absence },
       platform: platform.contacts,
       now: clock.now,
     }),
-    template: templateType({
+    template: connectTemplates({
       policy: { templates, absentTemplates },
       platform: platform.templates,
       testTo: options.testTo,

@@ -5,16 +5,19 @@ import {
   observeTemplate,
   type RecordedTemplate,
 } from '../../../src/records/template/template-state.ts';
-import {
-  acked,
-  type Decision,
-  type RecordType,
-  type States,
-} from '../../../src/records/record-type.ts';
+import { acked } from '../../../src/records/change-outcome.ts';
+import type { Decision } from '../../../src/records/decision.ts';
 import type { Change } from '../../../src/domain/change.ts';
 import type { DesiredRow, ObservedRow, RecordedRow } from '../../../src/domain/record.ts';
 import type { Template } from '../../../src/platform/answer-schemas.ts';
-import { LATER, NOON, open, states as statesOf } from './record-stage.ts';
+import {
+  LATER,
+  type Letters,
+  NOON,
+  open,
+  type States,
+  states as statesOf,
+} from './record-stage.ts';
 
 export const WELCOME = 'welcome';
 export const MADE = '2026-11-01T00:00:00.000Z';
@@ -62,7 +65,7 @@ export const bodyOf = (row: RecordedRow | undefined): RecordedTemplate =>
 
 /** What is recorded once the platform answered each change with `observed`. */
 export function answered(
-  kind: RecordType,
+  kind: Letters,
   decision: Decision,
   { before, observed }: { before?: RecordedRow | undefined; observed: ObservedRow },
 ): RecordedRow | undefined {
@@ -75,8 +78,7 @@ export function answered(
 
 export const keep = open().templates;
 export const overwrite = open({ templates: { templates: 'overwrite' } }).templates;
-export const decide = (known: Partial<States>, kind: RecordType = keep) =>
-  kind.decide(states(known));
+export const decide = (known: Partial<States>, kind: Letters = keep) => kind.decide(states(known));
 
 export const hello = file({ subject: 'Hello' });
 export const helloShown = (fields: Partial<Template> = {}) =>

@@ -7,7 +7,6 @@
  * back.
  */
 import { type Meta, storedFact } from '../../../store/database/meta-table.ts';
-import type { RecordType } from '../../../records/record-type.ts';
 import type { Key } from '../../../domain/record.ts';
 import type { Purged } from '../../../store/tables/record-purge.ts';
 import { type RunContext, supersededKeys } from '../../context/run-context.ts';
@@ -66,12 +65,12 @@ function put({ meta }: { meta: Meta }, all: readonly Unfinished[]): void {
 }
 
 /** Returns the keys of erased people who are nevertheless recorded, or present on both sides. */
-export async function findErased(run: RunContext, { name: of }: RecordType): Promise<Key[]> {
+export async function findErased(run: RunContext): Promise<Key[]> {
   const { recorded, ranges } = run.snapshot;
   const isErased = run.doNotContact.erased();
   const found: Key[] = [];
   if (!isErased) return found;
-  for await (const range of inTurns(run, ranges.ofKeys(of))) {
+  for await (const range of inTurns(run, ranges.ofKeys('contact'))) {
     found.push(...recorded.keysFound(range).filter(isErased));
   }
   return found;
@@ -82,9 +81,9 @@ export async function findErased(run: RunContext, { name: of }: RecordType): Pro
  * people that another run has locked during this one, because this run may have read them before
  * they were erased. Call it within a transaction.
  */
-export function noteUnfinished(run: RunContext, type: RecordType, erased: readonly Key[]): void {
+export function noteUnfinished(run: RunContext, erased: readonly Key[]): void {
   const { snapshot, startedAt } = run;
-  const others = new Set(supersededKeys(run, type));
+  const others = new Set(supersededKeys(run));
   const found = erased.filter((key) => !others.has(key));
   const known = unfinishedIn(snapshot);
   const kept = known.filter(({ by }) => by === 'forget');

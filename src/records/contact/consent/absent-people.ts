@@ -14,7 +14,6 @@ import type {
 } from '../observe/contact-state.ts';
 import { strictest, type DesiredSubscription } from '../observe/strictest-consent.ts';
 import type { Absence, AbsenceDue, DesiredRow, RecordedRow } from '../../../domain/record.ts';
-import type { States } from '../../record-type.ts';
 
 export interface AbsenceRules extends AbsenceDue {
   /** The contacts that may be deleted: none, those we created, or also those we adopted. */
@@ -24,7 +23,7 @@ export interface AbsenceRules extends AbsenceDue {
 }
 
 /** Returns whether all the CRM's records of the address are gone; uncertified, none is proven. */
-export function hasLeft({ desired, certified }: States): boolean {
+export function hasLeft({ desired, certified }: ContactStates): boolean {
   return desired.length === 0 ? certified : isGone(desired);
 }
 
@@ -38,13 +37,13 @@ export function isGone(desired: readonly DesiredRow[]): boolean {
  * missing from enough readings over a long enough time. Returns false for an uncertified reading,
  * because a record may be missing from it.
  */
-export function isDue(states: States, rules: AbsenceRules): boolean {
+export function isDue(states: ContactStates, rules: AbsenceRules): boolean {
   if (!states.certified || !hasLeft(states)) return false;
   return isFlagged(states) || isLongEnough(states.absence, rules);
 }
 
 /** Returns whether every CRM record is flagged as deleted, not out of scope or missing. */
-export function isFlagged({ desired, strays }: States): boolean {
+export function isFlagged({ desired, strays }: ContactStates): boolean {
   const isSaid = desired.every(({ presence, invalid }) => presence === 'flagged' && !invalid);
   return desired.length > 0 && isSaid && !strays;
 }
@@ -64,7 +63,7 @@ export function isLongEnough(
  * opt-out is acknowledged; `isIn` means that an opt-out is still to come. Flagged people do not
  * wait.
  */
-export function hasWaited(states: States, isIn: boolean, rules: AbsenceRules): boolean {
+export function hasWaited(states: ContactStates, isIn: boolean, rules: AbsenceRules): boolean {
   const { deleteAfterMs } = rules;
   if (deleteAfterMs === 0 || isFlagged(states)) return true;
   const waitedMs = states.absence?.waitedMs ?? null;

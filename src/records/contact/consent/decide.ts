@@ -9,8 +9,7 @@ import { type Entry, type Settlement, settlement } from '../../../domain/do-not-
 import { canonicalJson, type Key, type RecordedRow } from '../../../domain/record.ts';
 import { isUnmanagedCause, optsOutUnmanaged } from '../../../domain/unmanaged-people.ts';
 import type { Subscription } from '../../../platform/request-schemas.ts';
-import { decodedStates } from '../../decoded-rows.ts';
-import type { Decision, States, Stop } from '../../record-type.ts';
+import type { Decision, Stop } from '../../decision.ts';
 import { notOursOf, oursOf, isFlagged, hasLeft, movedRows } from './absent-people.ts';
 import { type Conflict, conflictOf, contradiction, renamedThere } from './conflicts.ts';
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
@@ -254,7 +253,7 @@ function markEnrolments(decision: Decision, facts: PersonFacts): void {
  * acknowledged-change.ts). In all other cases a new decision is made.
  */
 export function settles(
-  states: States,
+  states: ContactStates,
   { changes: [change, ...others], problems }: { changes: Change[]; problems: RecordProblem[] },
 ): boolean {
   const { desired, entries, former, parked, certified, restored, lost } = states;
@@ -393,8 +392,8 @@ export interface ExplainedChannel {
 }
 
 /** Explains a decision by applying the same rules and gates to the same facts as `decidePerson`. */
-export function explainPerson(states: States, rules: PersonRules): ExplainedPerson {
-  const facts = factsOf(decodedStates(states, decodeContact), rules);
+export function explainPerson(states: ContactStates, rules: PersonRules): ExplainedPerson {
+  const facts = factsOf(states, rules);
   return {
     status: facts.status,
     channels: rules.channels.map((channel) => {

@@ -11,7 +11,7 @@ import { hasLeftReplaced, isUndoneInReplaced, replacedBy } from './past-consent.
 import { renamedTargets } from './renamed-contact.ts';
 import { statedAt } from '../observe/strictest-consent.ts';
 import { type Action, type Cause, type ChannelFacts, rules, type Verdict } from './rules.ts';
-import type { Stop } from '../../record-type.ts';
+import type { Stop } from '../../decision.ts';
 
 export interface GateFacts {
   person: PersonFacts;

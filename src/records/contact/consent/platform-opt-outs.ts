@@ -1,6 +1,7 @@
 /** Lists the opt-outs that people made on the platform, with their times if known. */
 import { all, type Entry } from '../../../domain/do-not-contact.ts';
-import type { PlatformOptOut, PlatformOptOuts } from '../../capabilities.ts';
+import type { ReturnCause } from '../../../domain/opt-out-report.ts';
+import type { DesiredRow, RecordedRow } from '../../../domain/record.ts';
 import { mayBeDefault, type PlatformFacts } from '../../platform-facts.ts';
 import type { ConsentPolicy } from './rules.ts';
 import { isTheirs } from '../observe/observed-contact.ts';
@@ -13,31 +14,61 @@ import {
   type RecordedContact,
 } from '../observe/contact-state.ts';
 
+/**
+ * An opt-out that the platform shows and that we did not send. It was made after `after` (null if
+ * unknown) and not later than `by`, both in milliseconds since the epoch.
+ *
+ * A doubtful opt-out may not be a person's decision: it may be the default of a channel, or the
+ * result of a request of ours that got no response. It is not reported to the source.
+ */
+export interface PlatformOptOut {
+  /** The id of a channel; '*' for all channels. */
+  channel: string;
+  cause: ReturnCause | 'doubtful';
+  after: number | null;
+  by: number;
+}
+
+export type PlatformOptOuts = ReturnType<typeof outsOf>;
+
 /** Returns what is reported to the CRM: opt-outs from known channels, and from all mail. */
 export function outsOf(
   channels: readonly string[],
   { resubscribe }: { resubscribe: ConsentPolicy['resubscribe'] },
-): PlatformOptOuts {
+) {
   const isKept = ({ channel }: PlatformOptOut): boolean =>
     channel === all || channels.includes(channel);
   return {
-    recorded: (row, facts) => optOutsOf(decodeContact.recorded(row), facts).filter(isKept),
-    remembered(entry, facts) {
+    /** Returns the recorded opt-outs from the configured channels. */
+    recorded: (row: Pick<RecordedRow, 'body' | 'seenAt'>, facts: PlatformFacts) =>
+      optOutsOf(decodeContact.recorded(row), facts).filter(isKept),
+    /** Returns the opt-out that a do-not-contact entry stands for, if it is about one. */
+    remembered(entry: Entry, facts: PlatformFacts): PlatformOptOut | undefined {
       const out = optOutOf(entry, facts);
       return out && isKept(out) ? out : undefined;
     },
-    saysSo(row, { channel }) {
+    /** Returns whether a CRM record states the opt-out, which then needs no report. */
+    saysSo(row: DesiredRow, { channel }: Pick<PlatformOptOut, 'channel'>): boolean {
       const wishes = decodeContact.desired(row).value.channels;
       const about = channel === all ? channels : [channel];
       return about.every((id) => wishes[id] === 'opt_out');
     },
-    isNewer(row, { by }, recorded) {
+    /**
+     * Returns whether a CRM record states something newer than the opt-out. Returns false if the
+     * policy ignores newer statements. `recorded`: what is recorded for the record's key.
+     */
+    isNewer(
+      row: DesiredRow,
+      { by }: Pick<PlatformOptOut, 'by'>,
+      recorded: RecordedRow | undefined,
+    ): boolean {
       const { consentAt, early } = decodeContact.desired(row).value;
       if (resubscribe !== 'newer' || consentAt === null || early) return false;
       const known = recorded && decodeContact.recorded(recorded).value;
       return consentAt > by && !known?.early?.includes(consentAt);
     },
-    spelling: (row) => decodeContact.desired(row).value.spelling,
+    /** Returns the CRM's own spelling of the record's key. */
+    spelling: (row: DesiredRow) => decodeContact.desired(row).value.spelling,
   };
 }
 

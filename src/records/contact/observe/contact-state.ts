@@ -6,15 +6,17 @@
 import { z } from 'zod';
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { Change } from '../../../domain/change.ts';
-import { settlement } from '../../../domain/do-not-contact.ts';
+import { type Entry, settlement } from '../../../domain/do-not-contact.ts';
 import {
+  type Absence,
   canonicalJson,
   type DesiredRow,
+  type Key,
   type ObservedRow,
   type RecordedRow,
 } from '../../../domain/record.ts';
 import { type Decoded, decoder } from '../../decoded-rows.ts';
-import type { Renamed, States, Successor } from '../../record-type.ts';
+import type { PlatformFacts } from '../../platform-facts.ts';
 
 const subscription = z.enum(['opt_in', 'opt_out']);
 
@@ -194,18 +196,85 @@ export type ObservedContactRow = Decoded<ObservedRow, ObservedContact>;
 export type RecordedContactRow = Decoded<RecordedRow, RecordedContact>;
 export type ContactChange = Decoded<Change, z.infer<typeof enrolmentBody>>;
 
-interface ContactRows {
-  desired: DesiredContactRow;
-  observed: ObservedContactRow;
-  recorded: RecordedContactRow;
+/** The facts about one record that `decide` needs. Times are in milliseconds since the epoch. */
+export interface ContactStates {
+  key: Key;
+  /** The source records with this key, including invalid ones. */
+  desired: readonly DesiredContactRow[];
+  recorded: RecordedContactRow | undefined;
+  /**
+   * Recorded rows with other keys that are this record under a former name: the platform shows the
+   * same id, or the source once gave that key the same id. `seen`: what the platform shows for that
+   * key.
+   */
+  former: readonly { row: RecordedContactRow; seen: readonly ObservedContactRow[] }[];
+  /** Other keys that the source gives to this key's ids now; empty while it has the key. */
+  successors: readonly ContactSuccessor[];
+  /** The platform records that are recorded under this key and now have another one. */
+  renamed: readonly ContactRenamed[];
+  /**
+   * Whether a source id that once had this key is missing from the source now. Looked up only if
+   * there are successors, or if the key is gone according to a complete reading; otherwise false.
+   */
+  strays: boolean;
+  /** The source ids that are known to have had this key. */
+  origins: readonly string[];
+  /** The parts for which a source record of this key, or one of these ids, has opted out. */
+  statedOut: readonly string[];
+  /** The parts of the record ('' for the whole record) in which the platform refused a change. */
+  parked: readonly string[];
+  /** The entries of the do-not-contact list about this key or its source ids. */
+  entries: readonly Entry[];
+  /** The platform records with this key that were read. */
+  observed: readonly ObservedContactRow[];
+  /** listed: what was read is all there is. assumed: not read; the recorded state counts. */
+  sight: 'listed' | 'assumed';
+  certified: boolean;
+  /** Whether the recorded rows were restored from a backup and nothing has been listed since. */
+  restored: boolean;
+  /** How long it has been missing from the source; undefined if that does not count. */
+  absence: Absence | undefined;
+  /** Whether this run may delete. False in a first load, and after an incomplete full listing. */
+  mayDelete: boolean;
+  /** When the reading of the platform began, by our clock. Later changes may be missing from it. */
+  at: number;
+  /** When that reading ended, by our clock. */
+  by: number;
+  /** The same time as `by`, by our clock or the platform's, whichever is ahead. */
+  latest: number;
+  /** The parts that so many records lost together that the loss does not count as an opt-out. */
+  lost: ReadonlySet<string>;
+  /** Whether the run is limited to other people. */
+  unchosen?: true;
+  /** The parts from which an operator opted out a record that is neither in the CRM nor ours. */
+  unmanagedOut?: readonly string[];
+  facts: PlatformFacts;
 }
 
-export type ContactStates = States<ContactRows>;
-export type ContactSuccessor = Successor<ContactRows> & {
+/** A key that the source now gives to an id that previously had another key. */
+export interface ContactSuccessor {
+  desired: readonly DesiredContactRow[];
+  recorded: RecordedContactRow | undefined;
+  vanished: boolean;
+  /** Everything known about the key, without successors of its own; undefined if not looked up. */
+  states?: ContactStates | undefined;
   /** The channels in which nothing is sent for the new address, because somebody said no. */
   barred?: ReadonlySet<string> | undefined;
-};
-export type ContactRenamed = Renamed<ContactRows>;
+}
+
+/**
+ * A contact that is recorded under one key and now has another. The fields that ContactStates has,
+ * too, describe its current key; `recorded` is set only if the CRM was not read completely.
+ */
+export interface ContactRenamed {
+  desired: readonly DesiredContactRow[];
+  recorded: RecordedContactRow | undefined;
+  successors: readonly ContactSuccessor[];
+  origins: readonly string[];
+  id: string;
+  /** The record as this run read it; undefined if it was not read. */
+  row: ObservedContactRow | undefined;
+}
 
 export const decodeContact = {
   desired: decoder(desiredBody),

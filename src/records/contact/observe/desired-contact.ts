@@ -9,7 +9,6 @@ import {
   fingerprint,
   type UnknownWord,
 } from '../../../domain/record.ts';
-import type { RecordType } from '../../record-type.ts';
 import {
   addressWithin,
   hasAddressForm,
@@ -76,7 +75,7 @@ export function fieldNames(fields: ContactFields): string[] {
  * and no address, but its subscriptions must be readable, because they may be opt-outs. `now`
  * returns milliseconds since the epoch.
  */
-export function contactDesire(fields: ContactFields, now: () => number): RecordType['desire'] {
+export function contactDesire(fields: ContactFields, now: () => number) {
   const formOf = forms();
   const asks = asksOf(fields, now);
   const consentTime = fields.consentAt === undefined ? undefined : consentReader(fields.consentAt);
@@ -144,7 +143,7 @@ export function contactDesire(fields: ContactFields, now: () => number): RecordT
       ...(found.shapes.length > 0 && { shapes: found.shapes }),
     };
   };
-  return (value, place) => {
+  return (value: Record<string, unknown>, place: string): DesiredRow => {
     const found = nothingFound(false);
     const row = rowOf(value, place, found);
     const { serials: columns } = found;

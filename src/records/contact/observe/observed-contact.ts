@@ -2,12 +2,18 @@
  * Converts contacts of the platform to canonical form, and updates what is recorded for a person
  * after reading the platform.
  */
-import { canonicalJson, fingerprint, type ObservedRow } from '../../../domain/record.ts';
+import {
+  canonicalJson,
+  fingerprint,
+  type ObservedRow,
+  type RecordedRow,
+} from '../../../domain/record.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
 import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import { isSame, type NamedParts } from '../../platform-facts.ts';
 import {
+  type ContactStates,
   type ObservedContactRow,
   type ObservedContact,
   type Membership,
@@ -15,8 +21,6 @@ import {
   type RecordedContactRow,
   type RecordedContact,
 } from './contact-state.ts';
-import type { Parts } from '../../capabilities.ts';
-import type { States } from '../../record-type.ts';
 
 /** Returns a platform contact in canonical form, with only these channels. */
 export function observe(contact: Contact, channels: ReadonlySet<string>): ObservedContactRow {
@@ -178,7 +182,7 @@ export function isTheirs(membership: Membership | undefined): boolean {
  */
 export function contactsOf(
   seenNow: ObservedContact[],
-  states: States,
+  states: ContactStates,
   recorded: RecordedContact | undefined,
 ): ObservedContact[] {
   if (states.sight === 'listed' || states.recorded?.id === undefined) return seenNow;
@@ -194,7 +198,7 @@ export function contactsOf(
  */
 export function defaultsIn(
   shown: ObservedContact[],
-  { recorded: row, facts }: Pick<States, 'recorded' | 'facts'>,
+  { recorded: row, facts }: Pick<ContactStates, 'recorded' | 'facts'>,
   { defaults }: RecordedContact,
 ): string[] {
   if (facts.namesAll === false) return [];
@@ -205,7 +209,7 @@ export function defaultsIn(
 /** Returns the contacts without mere defaults: the subscriptions of the one that we made. */
 export function statedContacts(
   shown: ObservedContact[],
-  states: Pick<States, 'recorded' | 'facts'>,
+  states: Pick<ContactStates, 'recorded' | 'facts'>,
   recorded: RecordedContact | undefined,
 ): ObservedContact[] {
   const defaults = new Set(recorded && defaultsIn(shown, states, recorded));
@@ -230,14 +234,13 @@ export function isBounce({ causes = [] }: ObservedContact): boolean {
   return causes.length > 0 && causes.every((cause) => cause === 'bounce');
 }
 
-/** Returns the record types of the mirror with their sources. */
-export function partsOf(channels: readonly string[]): Parts {
-  return {
-    names: channels,
-    recorded(row) {
-      const { channels: all } = decodeContact.recorded(row).value;
-      return Object.keys(all).filter((channel) => all[channel]?.is === 'opt_in');
-    },
-    shown: (row) => Object.keys(decodeContact.observed(row).value.channels),
-  };
+/** Returns the channels in which a person is recorded as subscribed. */
+export function recordedChannels(row: RecordedRow): string[] {
+  const { channels } = decodeContact.recorded(row).value;
+  return Object.keys(channels).filter((channel) => channels[channel]?.is === 'opt_in');
+}
+
+/** Returns the channels that the platform shows for a contact, whatever its subscription there. */
+export function shownChannels(row: ObservedRow): string[] {
+  return Object.keys(decodeContact.observed(row).value.channels);
 }

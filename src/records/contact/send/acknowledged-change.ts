@@ -2,8 +2,9 @@
  * Determines what the answer to a creation means, and what is recorded for a contact after a change
  * to it was acknowledged.
  */
+import type { Change } from '../../../domain/change.ts';
 import { canonicalJson, type RecordedRow } from '../../../domain/record.ts';
-import { type Acknowledged, acked, type SendOutcome } from '../../record-type.ts';
+import { type Acknowledged, acked, type SendOutcome } from '../../change-outcome.ts';
 import { fingerprintOf, isOurs, unsettled, observe, timeOf } from '../observe/observed-contact.ts';
 import { restoredFrom } from '../consent/own-opt-outs.ts';
 import {
@@ -35,9 +36,10 @@ const nothing: RecordedContact = { channels: {}, contacts: [], defaults: [], out
  */
 export function acknowledge(
   before: RecordedRow | undefined,
-  change: ContactChange,
+  sent: Change,
   { observed, ...acked }: Acknowledged,
 ): RecordedRow | undefined {
+  const change = decodeContact.change(sent);
   const { op, part, key, value } = change;
   if (op === 'delete' || (op === 'opt_out' && !before)) return afterDelete(before, change);
   const known = before ? decodeContact.recorded(before).value : nothing;

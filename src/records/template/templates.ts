@@ -1,39 +1,36 @@
 /**
- * The record type of templates: lists them, sends them and tests of them, and finds the outcome of
- * a change.
+ * The templates of a mirror on the platform: lists them, sends them and tests of them, and finds
+ * the outcome of a change.
  */
 import { Rejected, isExpected, Unavailable } from '../../domain/errors.ts';
-import { canonicalJson, type RecordedRow, fingerprint } from '../../domain/record.ts';
+import {
+  canonicalJson,
+  type Key,
+  type ObservedRow,
+  type RecordedRow,
+  fingerprint,
+} from '../../domain/record.ts';
+import type { Change, Op } from '../../domain/change.ts';
+import type { CanaryBound } from '../../domain/guards/canary.ts';
 import type { Template } from '../../platform/answer-schemas.ts';
 import type { Platform } from '../../platform/api-client.ts';
 import { templateCreateBody } from '../../platform/request-schemas.ts';
 import {
   acked,
   type Acknowledged,
-  type RecordType,
-  type KnownRecord,
   type SendOutcome,
-  type Recovery,
-  type SendContext,
+  type Sending,
   settled,
   stale,
   outcomeOf,
-} from '../record-type.ts';
-import { decodedStates } from '../decoded-rows.ts';
+} from '../change-outcome.ts';
+import { decideTemplate, type TemplatePolicy } from './template-decision.ts';
 import {
-  decideTemplate,
-  phases,
-  reasonFor,
-  type TemplatePolicy,
-  undoTemplate,
-} from './template-decision.ts';
-import {
-  desireTemplate,
   decodeTemplate,
   difference,
   observeTemplate,
   type TemplateChange,
-  unreadBody,
+  type TemplateStates,
 } from './template-state.ts';
 
 export interface TemplateOptions {
@@ -43,54 +40,89 @@ export interface TemplateOptions {
   testTo?: readonly string[] | undefined;
 }
 
+interface TemplateSending extends Sending {
+  claims: TestClaims | undefined;
+}
+
 interface TestSending {
   platform: Platform['templates'];
   to: readonly string[];
 }
 
-export function templateType({ platform, testTo = [], ...options }: TemplateOptions): RecordType {
+/** A test of one content of a template, to one address. */
+export interface TestClaim {
+  key: Key;
+  content: string;
+  to: string;
+}
+
+/** Claims tests of templates, so that none is sent twice. */
+export interface TestClaims {
+  /** Returns false if the test was claimed before. The claim is on disk when this returns. */
+  claim(test: TestClaim): boolean;
+  /** Gives the claim back, because the test was certainly not sent. */
+  release(test: TestClaim): void;
+}
+
+/** What is known about a template when a change to it is about to be sent. */
+export interface KnownTemplate {
+  recorded: RecordedRow | undefined;
+  /** Whether the platform was read recently enough to prove the plan's assumptions. */
+  fresh: boolean;
+  signal: AbortSignal;
+}
+
+export type Templates = ReturnType<typeof connectTemplates>;
+
+/** Connects the templates of a mirror to the platform. */
+export function connectTemplates({ platform, testTo = [], ...options }: TemplateOptions) {
   const policy: TemplatePolicy = { ...options.policy, tests: testTo.length > 0 };
   const tests = { platform, to: testTo };
   return {
-    name: 'template',
-    fields: [],
-    phases,
-    needsCertificate: false,
-    decidesAbsent: { full: true, fast: true },
-    keyedById: true,
-    capabilities: {},
-    unreadBody,
-    desire: desireTemplate,
-    list: async (query, signal) => {
-      const { templates, total } = await platform.list(query, { signal });
+    /** Returns a page of canonical forms. Throws the request's errors. */
+    async list(page: { page: number; limit: number }, signal: AbortSignal) {
+      const { templates, total } = await platform.list(page, { signal });
       const organization = templates[0]?.organizationId ?? undefined;
-      return { rows: templates.map(observeTemplate), total, date: undefined, organization };
+      return { rows: templates.map(observeTemplate), total, organization };
     },
-    decide: (states) => decideTemplate(decodedStates(states, decodeTemplate), policy),
-    undo: (states, undoing) => undoTemplate(decodedStates(states, decodeTemplate), undoing),
-    reason: (change) => reasonFor(decodeTemplate.change(change)),
-    route: (op) => (op === 'create' ? 'templates.create' : 'templates.update'),
-    lookRoute: () => 'templates.list',
-    look: (change, known) => settled(() => look(platform, decodeTemplate.change(change), known)),
-    send: (change, sendContext) =>
-      settled(() => send(tests, decodeTemplate.change(change), sendContext)),
-    recover: async (change, asked) => recover(platform, decodeTemplate.change(change), asked),
-    acknowledge: (before, change, ack) => acknowledge(before, decodeTemplate.change(change), ack),
-    readBack(_, { rows, recorded }) {
-      const row = rows.find(({ id }) => id === recorded?.id);
-      if (recorded && decodeTemplate.recorded(recorded).value.untested !== undefined)
-        return 'refused';
-      const isSame = recorded?.shown === undefined || recorded.shown === row?.fingerprint;
-      return row && isSame ? undefined : 'drift';
-    },
+    /** Returns what to do about one template. Pure; nothing, once its changes are acknowledged. */
+    decide: (states: TemplateStates) => decideTemplate(states, policy),
+    /**
+     * Checks immediately before a change is sent whether the plan's assumptions still hold. Returns
+     * undefined if they do, otherwise the outcome of the change. Throws only unexpected errors.
+     */
+    look: (change: Change, known: KnownTemplate) =>
+      settled(() => look(platform, decodeTemplate.change(change), known)),
+    /** Sends a change, and tests of it. Throws only unexpected errors. */
+    send: (change: Change, sending: Sending, claims?: TestClaims) =>
+      settled(() => send(tests, decodeTemplate.change(change), { ...sending, claims })),
+    /** Finds the outcome of a silent change by reading. Throws the errors of the read. */
+    recover: (change: Change, asked: { late: boolean; signal: AbortSignal }) =>
+      recover(platform, decodeTemplate.change(change), asked),
   };
+}
+
+/** Returns the route of an operation. A refused one stops only the changes that use it. */
+export function templateRoute(op: Op): string {
+  return op === 'create' ? 'templates.create' : 'templates.update';
+}
+
+/** Returns what is wrong some time after a change of an earlier run, if anything. Pure. */
+export function templateDrift(
+  rows: readonly ObservedRow[],
+  recorded: RecordedRow | undefined,
+): CanaryBound | undefined {
+  if (recorded && decodeTemplate.recorded(recorded).value.untested !== undefined) return 'refused';
+  const row = rows.find(({ id }) => id === recorded?.id);
+  const isSame = recorded?.shown === undefined || recorded.shown === row?.fingerprint;
+  return row && isSame ? undefined : 'drift';
 }
 
 /** Reads an old template again: names are not unique, and an edit must not be lost. */
 async function look(
   platform: Platform['templates'],
   change: TemplateChange,
-  known: KnownRecord,
+  known: KnownTemplate,
 ): Promise<SendOutcome | undefined> {
   if (known.fresh) return undefined;
   const rows = (await find(platform, change, known.signal)).map(observeTemplate);
@@ -119,7 +151,7 @@ const sendable = [
 async function sendTests(
   { platform, to }: TestSending,
   { key, target, value: { wanted } }: TemplateChange,
-  { claims, signal, abort }: SendContext,
+  { claims, signal, abort }: TemplateSending,
 ): Promise<Exclude<SendOutcome, { is: 'acked' | 'unknown' }> | undefined> {
   const shown = Object.fromEntries(sendable.map((name) => [name, wanted[name]]));
   const content = fingerprint(canonicalJson(shown));
@@ -151,7 +183,7 @@ async function sendTests(
 async function send(
   tests: TestSending,
   change: TemplateChange,
-  sendContext: SendContext,
+  sendContext: TemplateSending,
 ): Promise<SendOutcome> {
   const { platform } = tests;
   const { fields, publish, undone } = change.value;
@@ -188,7 +220,7 @@ async function send(
 async function recover(
   platform: Platform['templates'],
   change: TemplateChange,
-  { late, signal }: Recovery,
+  { late, signal }: { late: boolean; signal: AbortSignal },
 ): Promise<SendOutcome> {
   const found = await find(platform, change, signal);
   const [template] = found;
@@ -221,11 +253,13 @@ async function find(
   return found;
 }
 
-function acknowledge(
+/** Returns the row that follows from an acknowledged change. */
+export function acknowledgeTemplate(
   before: RecordedRow | undefined,
-  change: TemplateChange,
+  sent: Change,
   ack: Acknowledged,
 ): RecordedRow | undefined {
+  const change = decodeTemplate.change(sent);
   const { fields, wanted, undone, publish, begins } = change.value;
   const recorded = before && decodeTemplate.recorded(before).value;
   const seen = ack.observed ? decodeTemplate.observed(ack.observed).value : recorded?.shown;

@@ -1,30 +1,32 @@
-/** The record type of contacts: lists and sends them, and finds the outcome of a change. */
-import type { Change } from '../../domain/change.ts';
+/**
+ * The contacts of a mirror: how they are read in the CRM and on the platform, decided and sent, by
+ * the settings of the mirror. What needs none is imported from its own file.
+ */
+import type { Change, Op } from '../../domain/change.ts';
 import { Rejected } from '../../domain/errors.ts';
-import { type RecordedRow, canonicalJson } from '../../domain/record.ts';
+import type { Entry } from '../../domain/do-not-contact.ts';
+import { type ObservedRow, type RecordedRow, canonicalJson } from '../../domain/record.ts';
+import type { CanaryBound } from '../../domain/guards/canary.ts';
 import type { Enrolled, Platform } from '../../platform/api-client.ts';
 import {
   acked,
-  type RecordType,
-  type Recovery,
+  type Deadlines,
+  type Sending,
   type SendOutcome,
-  type SendContext,
-  type KnownRecord,
   afterwards,
   settled,
   stale,
-} from '../record-type.ts';
-import { decodedStates } from '../decoded-rows.ts';
-import type { Evidence } from '../platform-facts.ts';
+} from '../change-outcome.ts';
+import type { Undoing } from '../decision.ts';
+import type { Evidence, NamedParts, PlatformFacts } from '../platform-facts.ts';
 import type { AbsenceRules } from './consent/absent-people.ts';
-import { acknowledge, made } from './send/acknowledged-change.ts';
-import { erase } from './send/contact-erasure.ts';
+import { made } from './send/acknowledged-change.ts';
+import { erase, type Erasing } from './send/contact-erasure.ts';
 import { contactDesire, type ContactFields, fieldNames } from './observe/desired-contact.ts';
-import { decidePerson, phase, release, unerased } from './consent/decide.ts';
-import { ruleNamed } from './consent/gates.ts';
+import { decidePerson } from './consent/decide.ts';
 import { rulesOf } from './consent/facts.ts';
 import type { PersonRules } from './consent/person-facts.ts';
-import { settle } from './settle-conflict.ts';
+import { settle, type SettlementAsked } from './settle-conflict.ts';
 import {
   leavingOf,
   anew,
@@ -36,24 +38,16 @@ import {
   search,
 } from './observe/contact-read.ts';
 import { outsOf } from './consent/platform-opt-outs.ts';
-import { listed, memoriesOf, newsOfChange } from './consent/do-not-contact-entries.ts';
-import {
-  namedIn,
-  observe,
-  timeOf,
-  othersIn,
-  partsOf,
-  fingerprintOf,
-} from './observe/observed-contact.ts';
+import { listed } from './consent/do-not-contact-entries.ts';
+import { namedIn, observe, timeOf, othersIn, fingerprintOf } from './observe/observed-contact.ts';
 import { contactKey } from '../../domain/values/contact-key.ts';
 import {
   type ContactChange,
+  type ContactStates,
   decodeContact,
   type ObservedContactRow,
   enrolment,
-  silentBody,
 } from './observe/contact-state.ts';
-import { idsOf } from './consent/renamed-contact.ts';
 import { undoPerson } from './undo-person.ts';
 
 export interface ContactOptions {
@@ -65,75 +59,138 @@ export interface ContactOptions {
   now: () => number;
 }
 
-export function contactType(options: ContactOptions): RecordType {
+/** What is known about a record, and how recently, when a change is about to be sent. */
+export interface KnownRecord {
+  recorded: RecordedRow | undefined;
+  /** Whether the platform was read recently enough to prove the plan's assumptions. */
+  fresh: boolean;
+  /** Whether a complete listing is recent enough; such a listing also covers former names. */
+  listed: boolean;
+  /** Whether the listing was incomplete, and nothing else read this key: more records may exist. */
+  partial: boolean;
+  signal: AbortSignal;
+}
+
+/** The circumstances in which the outcome of an unanswered change is determined. */
+export interface Recovery {
+  /** Whether the state may be the person's doing: sent long ago, or unread before an opt-out. */
+  late: boolean;
+  facts: PlatformFacts;
+  /** The row that was recorded when the change was sent. It is kept until the outcome is known. */
+  recorded: RecordedRow | undefined;
+  signal: AbortSignal;
+}
+
+/** The page to request: its number, starting at 1, and the maximum number of records on it. */
+export interface ListingPage {
+  page: number;
+  limit: number;
+}
+
+/** A page of the listing, in canonical forms. */
+export interface Page {
+  rows: ObservedContactRow[];
+  /** The total number of contacts, as stated by the platform. It is never trusted on its own. */
+  total: number;
+  /** When the platform responded, by its own clock, in milliseconds since the epoch. */
+  date: number | undefined;
+  /** The channels that the contacts name; undefined if there are none. */
+  parts: NamedParts | undefined;
+  /** The channels that the configuration does not name, once for each contact that is in one. */
+  others: readonly { id: string; name: string }[];
+}
+
+/** The signals and facts with which a change is sent. */
+export interface SendContext extends Sending {
+  /** Whether this run read the record recently enough before sending the change. */
+  seen: boolean;
+  facts(): PlatformFacts;
+  recorded(): RecordedRow | undefined;
+}
+
+export type Contacts = ReturnType<typeof connectContacts>;
+
+/** Connects the contacts of a mirror to the platform, with its settings. */
+export function connectContacts(options: ContactOptions) {
   const { fields, policy, absence, platform } = options;
   const rules = rulesOf(fields, policy, absence);
   const { channels, replaces } = rules;
   const access: ReadAccess = { platform, channels: new Set([...channels, ...replaces.values()]) };
-  const decode = decodeContact;
   return {
-    name: 'contact',
     fields: fieldNames(fields),
-    phases: [phase.optOut, phase.optIn, phase.delete],
-    needsCertificate: true,
-    decidesAbsent: { full: policy.absent === 'opt_out' || absence.deletes !== 'off', fast: false },
-    keyedById: false,
-    capabilities: {
-      channels: partsOf(channels),
-      personRead: {
-        read: (known, signal) => readAll(access, known, signal),
-        find: (row, signal) => find(access, row, signal),
-        idsOf: (row) => idsOf(decode.recorded(row)),
-      },
-      doNotContact: {
-        memories: (row) => memoriesOf(decode.recorded(row)),
-        learn: (change, after, entries) =>
-          newsOfChange(decode.change(change), after && decode.recorded(after), entries),
-        forbids(change, entries) {
-          const { op, part, value } = decode.change(change);
-          return listed(entries, { ...value, op, part }, policy) !== undefined;
-        },
-      },
-      erasure: {
-        erase: async (what, deadlines) => erase(platform, what, deadlines),
-        release: (row) => release(decode.recorded(row)),
-        unerased: (key, row) => unerased(key, row && decode.recorded(row)),
-      },
-      optOuts: outsOf(channels, policy),
-      departures: leavingOf(access),
-      absence,
-    },
-    unreadBody: silentBody,
+    channels,
+    absence,
+    /** Whether full runs decide about recorded people whom the CRM lacks. */
+    decidesAbsent: policy.absent === 'opt_out' || absence.deletes !== 'off',
+    /** Finds the opt-outs made on the platform, so that they can be reported to the CRM. */
+    optOuts: outsOf(channels, policy),
+    departures: leavingOf(access),
+    /** Returns a CRM record in canonical form, with `invalid` set if unusable. Never throws. */
     desire: contactDesire(fields, options.now),
-    list: async (query, signal) => {
+    /** Returns a page of canonical forms. Throws the request's errors. */
+    async list(query: ListingPage, signal: AbortSignal): Promise<Page> {
       const { contacts, total, date } = await platform.list({ ...query, brief: true }, { signal });
       const rows = contacts.map((contact) => observe(contact, access.channels));
       const others = othersIn(contacts, access.channels);
-      return { rows, total, date, organization: undefined, parts: namedIn(contacts), others };
+      return { rows, total, date, parts: namedIn(contacts), others };
     },
-    decide: (states) => decidePerson(decodedStates(states, decode), rules),
-    undo: (states, undoing) => undoPerson(decodedStates(states, decode), rules, undoing),
-    settle: (states, asked) => settle(decodedStates(states, decode), rules, asked),
-    reason: (_, rule) => ruleNamed(rule)?.asks ?? '',
-    route: (op) => (op === 'delete' ? 'contacts.delete' : 'contacts.enrol'),
-    lookRoute: (op) => (op === 'create' ? 'contacts.list' : 'contacts.retrieve'),
-    look: (change, known) => settled(() => precheck(access, decode.change(change), known)),
-    send: (change, sendContext) => settled(() => send(access, decode.change(change), sendContext)),
-    recover: (change, asked) => recover(access, change, asked),
-    acknowledge: (before, change, ack) => acknowledge(before, decode.change(change), ack),
-    readBack({ op, part, target }, { rows }) {
-      const seen = rows.map((row) => decode.observed(row).value);
-      if (op === 'delete') return seen.some(({ id }) => id === target) ? 'drift' : undefined;
-      if (op === 'opt_out') {
-        const isIn = seen.some(({ channels, left }) => !left && channels[part] === 'opt_in');
-        return isIn ? 'drift' : undefined;
-      }
-      const contact = seen.find(({ id }) => id === target) ?? seen[0];
-      if (!contact) return 'drift';
-      if (contact.left || contact.channels[part] === 'opt_out') return 'unsubscribed';
-      return contact.channels[part] === 'opt_in' ? undefined : 'drift';
+    /** Reads what the platform shows for a person's address, and under the recorded id. */
+    read: (known: Pick<RecordedRow, 'key' | 'id'>, signal: AbortSignal) =>
+      readAll(access, known, signal),
+    /** Looks for a recorded contact that no page contained: by its id, then by its address. */
+    find: (row: RecordedRow, signal: AbortSignal) => find(access, row, signal),
+    /** Deletes a person from the platform, even if the mirror did not create the contact. */
+    erase: async (what: Erasing, deadlines: Deadlines) => erase(platform, what, deadlines),
+    /** Returns whether entries of the do-not-contact list forbid a change. */
+    forbids(change: Change, entries: readonly Entry[]): boolean {
+      const { op, part, value } = decodeContact.change(change);
+      return listed(entries, { ...value, op, part }, policy) !== undefined;
     },
+    /** Returns what to do about one person. Pure; nothing, once its changes are acknowledged. */
+    decide: (states: ContactStates) => decidePerson(states, rules),
+    /** Returns the inverse of the changes that an earlier run made to one person. Pure. */
+    undo: (states: ContactStates, undoing: Undoing) => undoPerson(states, rules, undoing),
+    /** Decides whether an operator may settle a conflict. Pure. */
+    settle: (states: ContactStates, asked: SettlementAsked) => settle(states, rules, asked),
+    /**
+     * Checks immediately before a change is sent whether the plan's assumptions still hold. Returns
+     * undefined if they do, otherwise the outcome of the change. Throws only unexpected errors.
+     */
+    look: (change: Change, known: KnownRecord) =>
+      settled(() => precheck(access, decodeContact.change(change), known)),
+    /** Sends a change, reading back if needed. Throws only unexpected errors. */
+    send: (change: Change, sendContext: SendContext) =>
+      settled(() => send(access, decodeContact.change(change), sendContext)),
+    /** Finds the outcome of a silent change by reading. Throws the errors of the read. */
+    recover: (change: Change, asked: Recovery) => recover(access, change, asked),
   };
+}
+
+/** Returns the route of an operation. A refused one stops only the changes that use it. */
+export function contactRoute(op: Op): string {
+  return op === 'delete' ? 'contacts.delete' : 'contacts.enrol';
+}
+
+/** Returns the route that `look` reads for an operation. */
+export function lookRoute(op: Op): string {
+  return op === 'create' ? 'contacts.list' : 'contacts.retrieve';
+}
+
+/** Returns what is wrong some time after a change of an earlier run, if anything. Pure. */
+export function contactDrift(
+  { op, part, target }: { op: Op; part: string; target: string | null },
+  rows: readonly ObservedRow[],
+): CanaryBound | undefined {
+  const seen = rows.map((row) => decodeContact.observed(row).value);
+  if (op === 'delete') return seen.some(({ id }) => id === target) ? 'drift' : undefined;
+  if (op === 'opt_out') {
+    const isIn = seen.some(({ channels, left }) => !left && channels[part] === 'opt_in');
+    return isIn ? 'drift' : undefined;
+  }
+  const contact = seen.find(({ id }) => id === target) ?? seen[0];
+  if (!contact) return 'drift';
+  if (contact.left || contact.channels[part] === 'opt_out') return 'unsubscribed';
+  return contact.channels[part] === 'opt_in' ? undefined : 'drift';
 }
 
 /**
