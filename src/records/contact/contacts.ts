@@ -34,6 +34,7 @@ import {
   read,
   type ReadAccess,
   readAll,
+  readById,
   retrieve,
   search,
 } from './observe/contact-read.ts';
@@ -222,7 +223,8 @@ async function precheck(
   const recorded = known.recorded && decodeContact.recorded(known.recorded);
   const target = change.target ?? recorded?.id;
   if (target === undefined) return undefined;
-  const now = await retrieve(access, { ...change, target }, known.signal);
+  const rows = await readById(access, { key: change.key, id: target }, known.signal);
+  const now = rows.find(({ alias }) => alias === change.key);
   // Each of several contacts with one address has its own fingerprint.
   const before = recorded?.value.contacts.find(({ id }) => id === change.target);
   const own = value.shown ?? (before && fingerprintOf(before));
@@ -234,11 +236,12 @@ async function precheck(
   const isElsewhere = now?.value.others === true;
   const isKept = op === 'delete' && value.undone !== undefined && isElsewhere;
   if (now && same && isUnchanged && !isKept) {
-    const rows = known.partial ? await search(access, change.key, known.signal) : [now];
-    if (rows.length !== 1) return stale(rows, 'several contacts of this address');
+    const all = known.partial ? await search(access, change.key, known.signal) : [now];
+    if (all.length !== 1) return stale(all, 'several contacts of this address');
     return lookBack(access, change, known.signal);
   }
-  return anew(access, change, { why: 'changed since it was last seen', signal: known.signal });
+  const why = 'changed since it was last seen';
+  return anew(access, change, { why, signal: known.signal, known: rows });
 }
 
 /**

@@ -190,6 +190,29 @@ export const departures: readonly Regression[] = [
     ),
   ),
   found(
+    'a contact that an opt-in found under another address was forgotten, with our opt-out of it',
+    told(
+      [nobody],
+      [
+        inCrm(0, 'is new'),
+        inCrm(0, 'wants the newsletter'),
+        run(),
+        inCrm(0, 'forbids the newsletter'),
+        run(),
+        happens(onPlatform(0, 'is given another address')),
+        inCrm(0, 'wants the newsletter'),
+        run({ mode: 'fast' }),
+        happens(onPlatform(0, 'signs up for the newsletter')),
+        run(),
+        happens(onPlatform(0, 'is given another address')),
+        run(),
+        inCrm(0, 'has a double that forbids the newsletter'),
+        inCrm(0, 'leaves its double behind'),
+        run(),
+      ],
+    ),
+  ),
+  found(
     'our unanswered opt-out counted as an unsubscribe under a new address',
     told(
       [nobody],

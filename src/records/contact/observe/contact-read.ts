@@ -52,7 +52,7 @@ export async function read(
 ): Promise<ObservedContactRow[]> {
   const { key, target, op } = change;
   if (target === undefined) return search(access, key, signal);
-  if (op === 'opt_out') return byId(access, { key, id: target }, signal);
+  if (op === 'opt_out') return readById(access, { key, id: target }, signal);
   const row = await retrieve(access, change, signal);
   return row ? [row] : [];
 }
@@ -68,7 +68,8 @@ export async function retrieve(
   return isTheirs ? observe(contact, access.channels) : undefined;
 }
 
-async function byId(
+/** Returns the contact with the id, under whatever address; none if it is gone. */
+export async function readById(
   { platform, channels }: ReadAccess,
   { key, id }: { key: string; id: string },
   signal: AbortSignal,
@@ -85,7 +86,7 @@ export async function readAll(
 ): Promise<ObservedContactRow[]> {
   const rows = await search(access, key, signal);
   if (id === undefined || rows.some((row) => row.id === id)) return rows;
-  return [...rows, ...(await byId(access, { key, id }, signal))];
+  return [...rows, ...(await readById(access, { key, id }, signal))];
 }
 
 /** Returns all contacts with exactly this address. The platform's search may match more. */
@@ -119,12 +120,11 @@ export async function searchContacts(
  */
 export async function anew(
   access: ReadAccess,
-  { key, op, target }: Change,
-  { why, signal, known }: { why: string; signal: AbortSignal; known?: ObservedContactRow[] },
+  { key }: Change,
+  { why, signal, known }: { why: string; signal: AbortSignal; known: ObservedContactRow[] },
 ): Promise<Stale> {
-  const renamed = known?.filter(({ alias }) => alias !== key) ?? [];
-  const id = op === 'opt_out' && !known ? target : undefined;
-  return stale([...(await readAll(access, { key, id }, signal)), ...renamed], why);
+  const renamed = known.filter(({ alias }) => alias !== key);
+  return stale([...(await search(access, key, signal)), ...renamed], why);
 }
 
 /** The number of people who unsubscribed, by way. */
