@@ -65,7 +65,7 @@ test('a metric that no worker serves would be found', async () => {
 });
 
 test('the documentation explains every alert', () => {
-  const page = readFileSync(join(folder, '../../docs/server-and-metrics.md'), 'utf8');
+  const page = readFileSync(join(folder, '../../docs/metrics.md'), 'utf8');
   expect(rules.map(({ alert }) => alert).filter((name) => !page.includes(`\`${name}\``))).toEqual(
     [],
   );

@@ -82,7 +82,7 @@ export interface CommandForm {
 
 /**
  * The code of a command in src/commands (table.ts). `run` returns the exit code
- * (docs/exit-codes.md), and throws the errors of domain/errors.ts.
+ * (docs/commands.md), and throws the errors of domain/errors.ts.
  */
 export interface CommandModule {
   options: OptionRows;

@@ -11,7 +11,7 @@ const program = fileURLToPath(new URL('../../bin/crm-mirror.mjs', import.meta.ur
 const mostChars = 1024 * 1024;
 
 export interface CommandAnswer {
-  /** The exit code (docs/exit-codes.md). */
+  /** The exit code (docs/commands.md). */
   code: number;
   out: string;
   err: string;

@@ -1,5 +1,5 @@
 /**
- * Compiles the conditions of rules about a plan, in CEL (docs/rules-and-windows.md). They are
+ * Compiles the conditions of rules about a plan, in CEL (docs/guards-and-approvals.md). They are
  * checked when the configuration is loaded: an unknown name or a result other than true or false is
  * a mistake in the file, and so is a comparison with a word or number that the variable never is,
  * such as `weekday == "Monday"`: it is right in CEL, and the rule never asks.

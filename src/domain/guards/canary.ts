@@ -1,6 +1,6 @@
 /**
- * A canary (docs/canary.md): a slice of what a run would change is changed first, and the rest
- * waits until the slice has been read back. Each class of changes has a canary of its own.
+ * A canary (docs/guards-and-approvals.md): a slice of what a run would change is changed first, and
+ * the rest waits until the slice has been read back. Each class of changes has its own canary.
  *
  *   none      more than the policy's floor is planned, and there is an occasion  →  applying
  *   applying  a run has made what it planned for the slice                       →  waiting

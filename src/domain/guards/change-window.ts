@@ -1,5 +1,5 @@
 /**
- * The hours of a week in which classes of changes are made (docs/rules-and-windows.md#windows).
+ * The hours of a week in which classes of changes are made (docs/guards-and-approvals.md#windows).
  * They are hours of the local clock: an hour that a change to summer time skips never comes, and
  * one that is repeated comes twice.
  */

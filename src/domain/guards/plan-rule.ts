@@ -1,5 +1,5 @@
 /**
- * Rules of the configuration about a whole plan (docs/rules-and-windows.md). A rule can only ask
+ * Rules of the configuration about a whole plan (docs/guards-and-approvals.md). A rule can only ask
  * for an approval.
  */
 import {

@@ -1,7 +1,7 @@
 /**
- * That a canary withholds everybody but its slice (docs/canary.md). Who is in a slice is told apart
- * from how the engine chooses it: the snapshot says after each run which canary is open, and in its
- * slice are those whom runs have changed from the one that began it until it waits.
+ * That a canary withholds everybody but its slice (docs/guards-and-approvals.md). Who is in a slice
+ * is told apart from how the engine chooses it: the snapshot says after each run which canary is
+ * open, and in its slice are those whom runs have changed since it began and until it waits.
  *
  *   canary of the class   whom a run about all people may change in that class
  *   none                  everybody; on an occasion no more than `floor`

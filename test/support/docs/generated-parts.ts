@@ -349,11 +349,11 @@ interface Key {
 const elsewhere: Readonly<Record<string, (types: readonly string[]) => string>> = {
   'contacts.source': sourceLinks,
   'templates.source': sourceLinks,
-  'policy.approvers': () => '[keys](approvals.md#several-approvers)',
-  'policy.canary': () => '[keys](canary.md#keys)',
-  'templates.canary': () => '[keys](canary.md#keys)',
+  'policy.approvers': () => '[keys](guards-and-approvals.md#who-may-approve)',
+  'policy.canary': () => '[keys](guards-and-approvals.md#canary)',
+  'templates.canary': () => '[keys](guards-and-approvals.md#canary)',
   'contacts.channels[].subscription': () =>
-    'text, or [words](values-and-conditions.md#ja-and-nein-words-of-your-own), a [condition](values-and-conditions.md#conditions), or an [opt-out](opt-out-columns.md)',
+    'text, or [words](values-and-conditions.md#ja-and-nein-words-of-your-own), a [condition](values-and-conditions.md#conditions), or an [opt-out](values-and-conditions.md#columns-of-opt-outs)',
   'contacts.returns': (types) => `[by type](write-back.md): ${types.map(inCode).join(', ')}`,
 };
 
@@ -393,12 +393,12 @@ function tableOf(keys: readonly Key[], values: (key: Key) => string = valuesAt):
 
 /** The pages of blocks that are not described in the reference itself. */
 const pages: Readonly<Record<string, string>> = {
-  server: 'server-and-metrics.md',
+  server: 'metrics.md',
   audit: 'audit.md',
-  requests: 'requests.md',
-  rules: 'rules-and-windows.md',
-  windows: 'rules-and-windows.md',
-  alerts: 'thresholds.md',
+  requests: 'audit.md#requests',
+  rules: 'guards-and-approvals.md#rules',
+  windows: 'guards-and-approvals.md#windows',
+  alerts: 'notifications.md#thresholds',
   notices: 'notifications.md',
 };
 
