@@ -30,7 +30,7 @@ import {
 } from '../engine/guard/plan-decisions.ts';
 import { signPart } from '../engine/guard/signed-approvals.ts';
 import { type DecisionDocument, decisionLines } from '../views/status/approval-sections.ts';
-import { heldWords } from '../views/status/attention-list.ts';
+import { heldWords } from '../views/status/attention.ts';
 import { change, print } from '../app/snapshot-command.ts';
 import { withWords } from '../app/remote/worker-handover.ts';
 import { type DeciderFlags, deciderOf } from '../app/run/decider-options.ts';

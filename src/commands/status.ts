@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { type FlagsOf, naming, verbose } from '../compose/command-options.ts';
 import { renderProblem } from '../domain/errors.ts';
-import { attentionOf } from '../views/status/attention-list.ts';
+import { attentionOf } from '../views/status/attention.ts';
+import { askRedis } from '../views/status/next-runs.ts';
 import { look } from '../app/snapshot-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { currentStatusOf } from '../views/status/status-document.ts';
-import { askRedis } from '../views/status/mirror-health.ts';
 import { attentionSection, statusSection } from '../views/status/status-sections.ts';
 
 export const options = {

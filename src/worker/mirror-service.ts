@@ -18,16 +18,15 @@ import { dueIn, tickWords } from '../compose/queues/run-schedule.ts';
 import { sealIn } from '../compose/queues/payload-encryption.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { instant } from '../compose/output/format-values.ts';
-import type { Attention } from '../views/status/attention.ts';
-import { attentionOf } from '../views/status/attention-list.ts';
 import {
+  type Attention,
+  attentionOf,
+  outageLines,
   redisAway,
   redisEvicts,
   unreadable,
-  outageLines,
-  tellOutage,
-} from '../views/status/mirror-health.ts';
-import { readCurrentStatus } from '../views/status/status-document.ts';
+} from '../views/status/attention.ts';
+import { readCurrentStatus, tellOutage } from '../views/status/status-document.ts';
 import type { Webhook } from './server/webhooks.ts';
 import type { Workable } from './mirror-folder.ts';
 import { follow, keepWhole, unfollow, watchOverdue } from './mirror-schedule.ts';

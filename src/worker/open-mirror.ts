@@ -39,7 +39,7 @@ import { assemble } from '../compose/assemble-mirror.ts';
 import type { Turns } from '../compose/fleet/fleet-member.ts';
 import type { NodeHeartbeat } from '../compose/queues/node-heartbeat.ts';
 import { explain } from '../compose/output/failure-report.ts';
-import type { Attention } from '../views/status/attention.ts';
+import { type Attention } from '../views/status/attention.ts';
 import type { createLog } from '../app/run/run-log.ts';
 import type { RunRetries } from './mirror-schedule.ts';
 import type { SharedCauses } from './notifications/shared-causes.ts';

@@ -1,6 +1,6 @@
 /** What is told of a mirror by itself: which notices, and when again. */
 import { expect, test } from 'vitest';
-import type { Attention } from '../../src/views/status/attention.ts';
+import { type Attention } from '../../src/views/status/attention.ts';
 import type { GuardClass } from '../../src/domain/guard-classes.ts';
 import {
   after,

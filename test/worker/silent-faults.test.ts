@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { main } from '../../src/cli.ts';
 import { formIn } from '../../src/commands/table.ts';
-import { redisAway } from '../../src/views/status/mirror-health.ts';
+import { redisAway } from '../../src/views/status/attention.ts';
 import { takeLease } from '../../src/store/database/writer-lease.ts';
 import { consoleMirror } from '../../src/console/view/console-mirror.ts';
 import { loadConfig } from '../../src/config/load-config.ts';

@@ -25,7 +25,7 @@ import { linkTo, orFault, type Page, type PageRequest } from '../view/page.ts';
 import type { PageStatus, PageStatusAndNext } from '../view/console-mirror.ts';
 import { rehearsalLink } from './rehearsal.ts';
 import type { OptOutOrigin } from '../../store/tables/run-figures.ts';
-import { unreadable } from '../../views/status/mirror-health.ts';
+import { unreadable } from '../../views/status/attention.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
 
 /** The overview of a mirror. */

@@ -7,12 +7,13 @@ import { Busy, renderProblem } from '../../domain/errors.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { Config } from '../../config/config.ts';
 import {
+  type Attention,
+  attentionOf,
   outageLines,
   unreadable,
-  askRedis,
-  type NextRuns,
-  readNextRuns,
-} from '../../views/status/mirror-health.ts';
+  worstFirst,
+} from '../../views/status/attention.ts';
+import { askRedis, type NextRuns, readNextRuns } from '../../views/status/next-runs.ts';
 import type { Platform } from '../../platform/platform.ts';
 import { assemble } from '../../compose/assemble-mirror.ts';
 import type { Assembled, CommandForm, Shell } from '../../compose/process-shell.ts';
@@ -21,9 +22,7 @@ import { type CommandAnswer, runSeparately } from '../../compose/separate-proces
 import { exitCode } from '../../compose/output/exit-codes.ts';
 import { renderLine } from '../../compose/output/text-style.ts';
 import type { QueueView } from '../../compose/queues/queue-view.ts';
-import { type Attention, worstFirst } from '../../views/status/attention.ts';
 import { see, type Seen } from '../../views/lookup/seen-mirror.ts';
-import { attentionOf } from '../../views/status/attention-list.ts';
 import {
   type CurrentStatus,
   readCurrentStatus,

@@ -21,9 +21,8 @@ import type { Names } from '../lookup/person-names.ts';
 import type { Seen } from '../lookup/seen-mirror.ts';
 import { heldReason } from '../lookup/standing-problems.ts';
 import { numbers, type Section, type Span, type Text } from '../sections.ts';
-import { ago } from './attention.ts';
-import { heldWords } from './attention-list.ts';
-import type { NextRuns } from './mirror-health.ts';
+import { ago, heldWords } from './attention.ts';
+import { type NextRuns } from './next-runs.ts';
 import type { CurrentStatus } from './status-document.ts';
 
 type Counts = Record<GuardClass, number>;

@@ -43,7 +43,7 @@ import { auditFault } from '../audit/log-verification.ts';
 import { missingOf } from '../lookup/missing-people.ts';
 import { see, type Seen } from '../lookup/seen-mirror.ts';
 import { alertsIn, onlyIn, pluralOf, runningOf, tellRun, type ToldRun } from './run-history.ts';
-import { healthOf } from './mirror-health.ts';
+import { type Outage, readHealth, silentMs } from '../../store/health-file.ts';
 
 const peopleShown = 20;
 const changesShown = 20;
@@ -468,3 +468,30 @@ function oldest(of: readonly { since: number | null }[]): string | null {
   const times = of.flatMap(({ since }) => since ?? []);
   return times.length === 0 ? null : instant(Math.min(...times));
 }
+
+/** Reads what the process that serves the mirror has recorded beside its snapshot. */
+function healthOf(snapshot: string, now: number) {
+  const { worker, outages } = readHealth(snapshot);
+  const isOver = (one: Outage): boolean => one.endedAt !== undefined;
+  const all = [...outages.filter((one) => !isOver(one)), ...outages.filter(isOver)];
+  const life = worker && now - worker.seenAt > silentMs ? 'silent' : 'alive';
+  return {
+    /** What fails now, worst first; then what has ended, less than half an hour ago. */
+    outages: all.map(tellOutage),
+    /** The worker that serves the mirror, or served it last; null if none has. */
+    worker: worker && {
+      since: instant(worker.since),
+      seenAt: instant(worker.endedAt ?? worker.seenAt),
+      /** `silent`: no sign of life. `left`: it was stopped, or has given the mirror away. */
+      is: worker.endedAt === undefined ? life : ('left' as const),
+    },
+  };
+}
+
+/** Returns the document of an outage. `seenAt`: when the part failed for the last time. */
+export function tellOutage({ since, seenAt, endedAt, isAway: _, ...is }: Outage) {
+  const ended = endedAt === undefined ? null : instant(endedAt);
+  return { ...is, since: instant(since), seenAt: instant(seenAt), endedAt: ended };
+}
+
+export type ToldOutage = ReturnType<typeof tellOutage>;

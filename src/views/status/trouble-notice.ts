@@ -1,5 +1,5 @@
 /**
- * Decides which notices about a mirror to send. The problems come from attention-list.ts; each code
+ * Decides which notices about a mirror to send. The problems come from attention.ts; each code
  * of them is reported by itself. All functions are pure.
  *
  *   told before   found now                                              notice
@@ -14,9 +14,7 @@
  */
 import { type Trouble, troubles } from '../../config/schema/notices-schema.ts';
 import { guardNames, type GuardClass } from '../../domain/guard-classes.ts';
-import type { Attention } from './attention.ts';
-import { attentionOf } from './attention-list.ts';
-import { isExplained } from './mirror-health.ts';
+import { type Attention, attentionOf, causes, isExplained } from './attention.ts';
 import type { CurrentStatus } from './status-document.ts';
 
 /** The plans that await approval, as far as it matters whether to report them again. */
@@ -59,61 +57,6 @@ export interface Found extends Attention {
 
 const dayMs = 86_400_000;
 
-/**
- * The trouble for each attention code, and what its beginning and its end are called, so that a new
- * code cannot be forgotten. `null` is not sent: it resolves itself, somebody chose it, or another
- * trouble reports it.
- */
-const noticeOf: Readonly<Record<Attention['code'], readonly [Trouble, string, string] | null>> = {
-  held: ['held', 'changes await approval', 'no changes await approval any more'],
-  opt_outs_unreadable: [
-    'unreadable',
-    'an opt-out of the CRM may be waiting',
-    'every opt-out of the CRM can be read again',
-  ],
-  opt_outs_many: ['opt_outs', 'more opt-outs than usual', 'no more opt-outs than usual'],
-  quarantined: ['quarantined', 'only opt-outs are sent', 'all changes are sent again'],
-  stale: ['stale', 'runs are overdue', 'no run is overdue any more'],
-  ledger: ['failed', 'the memory is refused', 'the memory is in order'],
-  audit_log: ['failed', 'the audit log is not as it was', 'the audit log is in order again'],
-  opt_outs_refused: ['failed', 'opt-outs could not be applied', 'every opt-out is applied'],
-  returns_stuck: [
-    'failed',
-    'opt-outs cannot be reported to the CRM',
-    'opt-outs are reported to the CRM again',
-  ],
-  returns_rejected: ['failed', 'the CRM refused opt-outs', 'the CRM has every opt-out'],
-  erasure_unfinished: ['failed', 'an erasure is not finished', 'every erasure is finished'],
-  channel_lost: ['failed', 'a channel lost most of its people', 'the channel is as it was'],
-  run_failed: ['failed', 'the last run failed', 'runs end well again'],
-  worker_dead: ['failed', 'no worker serves it', 'a worker serves it again'],
-  disk_full: ['failed', 'the disk is full', 'the disk has space again'],
-  redis_away: ['failed', 'Redis does not answer', 'Redis answers again'],
-  redis_evicts: ['failed', 'Redis may lose what waits in it', 'Redis keeps what waits in it'],
-  key_refused: [
-    'failed',
-    'the platform refuses the API key',
-    'the platform accepts the API key again',
-  ],
-  platform_away: ['failed', 'the platform does not answer', 'the platform answers again'],
-  source_away: ['failed', 'the CRM cannot be read', 'the CRM can be read again'],
-  clock_differs: ['failed', 'the clocks differ', 'the clocks agree again'],
-  templates_away: ['failed', 'the templates cannot be read', 'the templates can be read again'],
-  snapshot_unreadable: ['failed', 'the snapshot cannot be read', 'the snapshot can be read again'],
-  alert_refused: ['alert', 'a run refused too much', 'no run refuses too much any more'],
-  alert_run_time: ['alert', 'a run took too long', 'no run takes too long any more'],
-  alert_deviation: ['alert', 'a run changed too much', 'no run changes too much any more'],
-  no_snapshot: null,
-  never_proven: null,
-  run_interrupted: null,
-  outcomes_unknown: null,
-  paused: null,
-  restored: null,
-  unmanaged: null,
-};
-
-const nameable: Readonly<Record<string, readonly [Trouble, string, string] | null>> = noticeOf;
-
 /** Returns the title of a notice: what began, or what works again. */
 export function titleOfNotice({
   type,
@@ -122,7 +65,7 @@ export function titleOfNotice({
   type: Notice['type'];
   subject: string;
 }): string {
-  const [, begins, ends] = nameable[subject.split(' ')[0] ?? ''] ?? [];
+  const [, begins, ends] = causes[subject.split(' ')[0] ?? ''] ?? [];
   return (type === 'mirror.recovered' ? ends : begins) ?? subject;
 }
 
@@ -200,7 +143,7 @@ function groupsOf(found: readonly Found[]): Map<Trouble, Map<string, Group>> {
   const groups = new Map<Trouble, Map<string, Group>>();
   const isQuarantined = found.some(({ code }) => code === 'quarantined');
   for (const one of found) {
-    const [trouble = null] = noticeOf[one.code] ?? [];
+    const [trouble = null] = causes[one.code] ?? [];
     // While a mirror is quarantined, every run fails for that reason.
     if (trouble === null || (one.code === 'run_failed' && isQuarantined)) continue;
     const subject = one.channel === undefined ? one.code : `${one.code} ${one.channel}`;
