@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import { by, type FlagsOf, looking, onPerson } from '../compose/command-options.ts';
 import { all, type Entry } from '../domain/do-not-contact.ts';
-import { allow, type Allowed } from '../engine/erasure/person-decisions.ts';
+import { allow } from '../engine/erasure/person-decisions.ts';
 import { withPerson } from '../app/run/person-command.ts';
 import { operatorName } from '../compose/output/operator-name.ts';
-import { reasonOf, requiredText } from '../compose/output/reason-option.ts';
+import { reasonOf, requiredText } from '../app/run/decider-options.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { instant } from '../compose/output/format-values.ts';
 
@@ -55,32 +55,31 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       /** Entries found by an id may still concern the person if it was not read. */
       crm,
     };
-    return { document, lines: linesOf(hash, done), code: Number(!crm.read) };
+    const isNothing = taken.length + freed.length + released.length === 0;
+    const lines = [
+      isNothing ? `The do-not-contact list has no entry for ${hash}.` : `Removed for ${hash}:`,
+      ...released.map(
+        (channel) =>
+          `  the opt-out of ${channel} that the mirror made, because the CRM stated it or for \`undo\``,
+      ),
+      ...taken.map((entry) => `  ${wordsOf(entry)}`),
+      ...freed.map(
+        (entry) => `  ${wordsOf(entry)}, found by the CRM id: it stays for another address`,
+      ),
+      ...(dropped
+        ? ['  The record of the vanished contact is dropped: the person counts as never seen.']
+        : []),
+      ...(crm.read
+        ? []
+        : [`  Entries that only a CRM id would find are unknown: ${crm.why ?? ''}`]),
+      ...(crm.read ? [] : ['  Run it again when the CRM can be read.']),
+    ];
+    return { document, lines, code: Number(!crm.read) };
   });
 }
 
 function told({ cause, part, by }: Entry) {
   return { cause, part, since: instant(by) };
-}
-
-function linesOf(who: string, { taken, freed, dropped, released, crm }: Allowed): string[] {
-  const isNothing = taken.length + freed.length + released.length === 0;
-  return [
-    isNothing ? `The do-not-contact list has no entry for ${who}.` : `Removed for ${who}:`,
-    ...released.map(
-      (channel) =>
-        `  the opt-out of ${channel} that the mirror made, because the CRM stated it or for \`undo\``,
-    ),
-    ...taken.map((entry) => `  ${wordsOf(entry)}`),
-    ...freed.map(
-      (entry) => `  ${wordsOf(entry)}, found by the CRM id: it stays for another address`,
-    ),
-    ...(dropped
-      ? ['  The record of the vanished contact is dropped: the person counts as never seen.']
-      : []),
-    ...(crm.read ? [] : [`  Entries that only a CRM id would find are unknown: ${crm.why ?? ''}`]),
-    ...(crm.read ? [] : ['  Run it again when the CRM can be read.']),
-  ];
 }
 
 function wordsOf({ cause, part, by }: Entry): string {

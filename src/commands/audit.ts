@@ -1,5 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { type FlagsOf, type LookFlags, looking, output } from '../compose/command-options.ts';
+import {
+  type FlagsOf,
+  type LookFlags,
+  looking,
+  output,
+  sinceOf,
+} from '../compose/command-options.ts';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { knownHead } from '../store/memory/audit-trail.ts';
@@ -23,7 +29,6 @@ import {
   withoutLog,
 } from '../views/audit/log-verification.ts';
 import type { CommandModule, Shell } from '../compose/process-shell.ts';
-import { sinceOf } from '../views/lookup/list-options.ts';
 import { wordOf } from '../views/lookup/person-names.ts';
 import { recordNamed } from '../views/person/recorded-rows.ts';
 import { type CommandAnswer, print } from '../app/snapshot-command.ts';

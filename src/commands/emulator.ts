@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { type FlagsOf } from '../compose/command-options.ts';
+import { type FlagsOf, parseWhole } from '../compose/command-options.ts';
 import type { Command } from 'commander';
 import { createEmulator, type Emulator } from '../emulator/emulator.ts';
 import { faultKinds } from '../emulator/faults/faults.ts';
@@ -13,7 +13,6 @@ import { Invalid, renderProblem } from '../domain/errors.ts';
 import { forecast } from '../engine/report/duration-forecast.ts';
 import { subscription } from '../platform/request-schemas.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { parseWhole } from '../views/lookup/list-options.ts';
 import { stopped } from '../compose/stop-signals.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { lasting } from '../compose/output/format-values.ts';

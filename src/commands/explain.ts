@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { type FlagsOf, naming } from '../compose/command-options.ts';
+import { type FlagsOf, naming, sinceOf } from '../compose/command-options.ts';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { Invalid, renderProblem } from '../domain/errors.ts';
@@ -15,7 +15,6 @@ import { assemble } from '../compose/assemble-mirror.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { lineOf, styled } from '../compose/output/text-style.ts';
-import { sinceOf } from '../views/lookup/list-options.ts';
 import { keyOf, type Names, namesOf, wordOf } from '../views/lookup/person-names.ts';
 import { see } from '../views/lookup/seen-mirror.ts';
 import { askAbout, type PersonDocument, recordedAbout } from '../views/person/person-document.ts';

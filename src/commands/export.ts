@@ -1,11 +1,10 @@
 import { resolve } from 'node:path';
-import { type FlagsOf, looking, naming, output } from '../compose/command-options.ts';
+import { countOf, type FlagsOf, looking, naming, output } from '../compose/command-options.ts';
 import { Invalid } from '../domain/errors.ts';
 import type { RecordTypeName } from '../domain/record.ts';
 import { counted } from '../domain/values/counted.ts';
 import type { CommandModule, Shell } from '../compose/process-shell.ts';
 import { writeLines } from '../compose/output/write-export.ts';
-import { countOf } from '../views/lookup/list-options.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
 import {
   csvHead,

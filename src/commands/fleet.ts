@@ -14,13 +14,7 @@ import {
   workable,
   type Workable,
 } from '../worker/mirror-folder.ts';
-import {
-  drainNode,
-  type Fleet,
-  type FleetWorker,
-  isWithoutDisk,
-  readFleet,
-} from '../compose/fleet/fleet.ts';
+import { drainNode, type Fleet, isWithoutDisk, readFleet } from '../compose/fleet/fleet.ts';
 import { fleetSections, type ShownFleet, shownFleet } from '../views/status/fleet-sections.ts';
 import { connectQuickly, type Quick } from '../compose/queues/redis-connections.ts';
 
@@ -68,7 +62,10 @@ async function drain(command: Command, shell: Shell): Promise<number> {
   const stay: string[] = [];
   await withFleets(flags, shell, async (fleet, _, quick) => {
     const { nodes } = fleet;
-    const node = nodeNamed(asked, nodes);
+    const named = nodes.filter(({ name }) => name === asked);
+    const like = nodes.filter(({ name }) => asked !== '' && name.startsWith(asked));
+    const [node, ...more] = named.length > 0 ? named : like;
+    if (more.length > 0) throw new Invalid(`${asked} is the beginning of several workers' names`);
     if (!node || !(await drainNode(quick, node.name, isDraining))) return;
     found.push(node.name);
     const takers = nodes.filter((one) => one.name !== node.name && !one.isDraining);
@@ -83,15 +80,6 @@ async function drain(command: Command, shell: Shell): Promise<number> {
   }
   const lines = isDraining ? drainWords(node, others, stay) : [`${node} may have mirrors again.`];
   return print({ document: { node, draining: isDraining, others, stay }, lines }, flags, shell);
-}
-
-/** Returns the node with this name, or whose name begins so. Throws Invalid if several do. */
-function nodeNamed(asked: string, nodes: readonly FleetWorker[]): FleetWorker | undefined {
-  const named = nodes.filter(({ name }) => name === asked);
-  const like = nodes.filter(({ name }) => asked !== '' && name.startsWith(asked));
-  const [node, ...more] = named.length > 0 ? named : like;
-  if (more.length === 0) return node;
-  throw new Invalid(`${asked} is the beginning of several workers' names`);
 }
 
 function drainWords(node: string, others: number, stay: readonly string[]): string[] {

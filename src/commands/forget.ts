@@ -7,7 +7,7 @@ import { withWords } from '../app/remote/worker-handover.ts';
 import { see } from '../views/lookup/seen-mirror.ts';
 import { keyOfHash } from '../views/lookup/person-names.ts';
 import { askAgreement } from '../app/init/talk.ts';
-import { type PersonFlags, withPerson } from '../app/run/person-command.ts';
+import { withPerson } from '../app/run/person-command.ts';
 import type { Section } from '../views/sections.ts';
 import { Invalid } from '../domain/errors.ts';
 import type { Shell } from '../compose/process-shell.ts';
@@ -67,12 +67,21 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       };
       const why = failure ? `: ${explain(failure).text}` : '';
       const end = isDone(told) ? `forgotten, ${instant(told.at)}` : `not wholly forgotten${why}`;
+      // Only people can say whether two addresses are one person: families share them.
+      const many = also.length === 1 ? 'another address' : `${also.length} other addresses`;
+      const alsoWhat =
+        `the same CRM record, or contact, is known under ${many}, and nothing was done there. ` +
+        'For each that is the same person:';
+      const commands = also.map(
+        (name) => `crm-mirror forget ${quoted(name)} -c ${quoted(flags.config)}`,
+      );
       const words = 'may still contain the person → delete';
       const section: Section = {
         title: `${hash} of ${mirror.name} is ${end}`,
         facts: [
           ...factsOf(told),
-          ...alsoFacts(also, flags),
+          ...(also.length > 0 ? [['also', alsoWhat] as const] : []),
+          ...commands.map((line) => ['', line] as const),
           ...copies.map((file) => ['copy', `${file} was set aside: it ${words} it`] as const),
           ['backups', `those made before this ${words} them, or forget again after restoring one`],
         ],
@@ -149,20 +158,6 @@ function factsOf({ done, entry, crm, verified, scrubbed, failure }: Certificate)
     facts.push(['', risk]);
   }
   return facts;
-}
-
-/**
- * Lists other addresses. Only the people concerned can say whether they belong to the same person,
- * because families share addresses.
- */
-function alsoFacts(also: readonly string[], { config }: PersonFlags): Fact[] {
-  if (also.length === 0) return [];
-  const many = also.length === 1 ? 'another address' : `${also.length} other addresses`;
-  const what =
-    `the same CRM record, or contact, is known under ${many}, and nothing was done there. ` +
-    'For each that is the same person:';
-  const commands = also.map((name) => `crm-mirror forget ${quoted(name)} -c ${quoted(config)}`);
-  return [['also', what], ...commands.map((line): Fact => ['', line])];
 }
 
 function quoted(word: string): string {

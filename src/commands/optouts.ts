@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type FlagsOf, looking } from '../compose/command-options.ts';
+import { type FlagsOf, looking, sinceOf } from '../compose/command-options.ts';
 import type { Config } from '../config/config.ts';
 import {
   optOutOf,
@@ -13,8 +13,7 @@ import type { Snapshot } from '../store/snapshot.ts';
 import { boundMemory } from '../engine/context/do-not-contact-binding.ts';
 import { factsIn } from '../engine/context/platform-knowledge.ts';
 import { look } from '../app/snapshot-command.ts';
-import { sinceOf } from '../views/lookup/list-options.ts';
-import { csvLines } from '../compose/output/csv-text.ts';
+import { csvLines } from '../compose/output/write-export.ts';
 import { exactInstant } from '../compose/output/format-values.ts';
 import type { Shell } from '../compose/process-shell.ts';
 

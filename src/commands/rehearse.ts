@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type FlagsOf, limiting, naming } from '../compose/command-options.ts';
+import { type FlagsOf, limiting, naming, parseWhole } from '../compose/command-options.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { withCommas } from '../domain/values/counted.ts';
 import { Invalid } from '../domain/errors.ts';
@@ -11,7 +11,6 @@ import { systemClock } from '../http/system-clock.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
 import { print } from '../app/snapshot-command.ts';
-import { parseWhole } from '../views/lookup/list-options.ts';
 import { codeOfStop, exitCode } from '../compose/output/exit-codes.ts';
 import { onlyOf, readOnlyPeople } from '../app/run/only-people.ts';
 import type { Shell } from '../compose/process-shell.ts';

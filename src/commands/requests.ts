@@ -1,10 +1,9 @@
 import type { Command } from 'commander';
-import { type FlagsOf, naming, verbose } from '../compose/command-options.ts';
+import { countOf, type FlagsOf, naming, sinceOf, verbose } from '../compose/command-options.ts';
 import { Invalid } from '../domain/errors.ts';
 import { operations } from '../platform/operations.ts';
 import { withMemory } from '../store/memory/memory.ts';
-import type { LoggedRequest, RequestFilter } from '../store/memory/requests.ts';
-import { countOf, sinceOf } from '../views/lookup/list-options.ts';
+import type { RequestFilter } from '../store/memory/requests.ts';
 import { masked, namedBy, wordOf } from '../views/lookup/person-names.ts';
 import { look } from '../app/snapshot-command.ts';
 import type { Seen } from '../views/lookup/seen-mirror.ts';
@@ -67,7 +66,32 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     if (found !== undefined) none = `No such requests of ${mirror} are logged`;
     if (!requests.isOn) none = `The requests of ${mirror} are not logged (requests.log is off)`;
     const columns = ['Sent', 'Route', 'Status', numbers('ms'), numbers('Try'), 'Person'];
-    const rows = shown.map((one) => rowOf(one, flags.verbose === true));
+    const rows = shown.map((one): TableRow => {
+      const { run, method, path, requestId, request, answer, failure, status, size } = one;
+      const isFailed = status === null || status < 200 || status > 299;
+      const ids = [
+        ...(run === null ? [] : [`run ${run}`]),
+        ...(requestId === null ? [] : [`request id ${requestId}`]),
+      ];
+      const bytes = size === null ? '' : `${withCommas(size)} bytes`;
+      return {
+        cells: [
+          instant(one.at),
+          one.route,
+          String(status ?? '–'),
+          withCommas(one.ms),
+          String(one.attempt),
+          one.person ?? (one.rows === null ? '–' : `– (${withCommas(one.rows)} listed)`),
+        ],
+        notes: [
+          ...(flags.verbose ? [[`${method} ${path}`, ...ids].join(', ')] : []),
+          ...(flags.verbose && request !== null ? [`sent      ${request}`] : []),
+          ...(flags.verbose || isFailed
+            ? [`answered  ${(failure ?? answer ?? bytes) || '–'}`]
+            : []),
+        ],
+      };
+    });
     const rest = `… and ${withCommas(more)} more (--last ${last + more} shows all)`;
     return {
       document,
@@ -100,30 +124,5 @@ function filterOf(flags: Flags, { config, snapshot, now }: Seen): RequestFilter 
     route,
     failed,
     person: word?.startsWith('#') ? (key) => isMeant({ kind: 'contact', key }) : word,
-  };
-}
-
-function rowOf(one: LoggedRequest, isVerbose: boolean): TableRow {
-  const { run, method, path, requestId, request, answer, failure, status, size } = one;
-  const isFailed = status === null || status < 200 || status > 299;
-  const ids = [
-    ...(run === null ? [] : [`run ${run}`]),
-    ...(requestId === null ? [] : [`request id ${requestId}`]),
-  ];
-  const bytes = size === null ? '' : `${withCommas(size)} bytes`;
-  return {
-    cells: [
-      instant(one.at),
-      one.route,
-      String(status ?? '–'),
-      withCommas(one.ms),
-      String(one.attempt),
-      one.person ?? (one.rows === null ? '–' : `– (${withCommas(one.rows)} listed)`),
-    ],
-    notes: [
-      ...(isVerbose ? [[`${method} ${path}`, ...ids].join(', ')] : []),
-      ...(isVerbose && request !== null ? [`sent      ${request}`] : []),
-      ...(isVerbose || isFailed ? [`answered  ${(failure ?? answer ?? bytes) || '–'}`] : []),
-    ],
   };
 }

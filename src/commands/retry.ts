@@ -4,7 +4,7 @@ import { addDecision, type Decision } from '../store/memory/audit-trail.ts';
 import { liftQuarantine } from '../engine/context/platform-quarantine.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { change } from '../app/snapshot-command.ts';
-import { decisionOf } from '../app/run/decider-options.ts';
+import { decisionOf, requiredText } from '../app/run/decider-options.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { namedBy, type RecordName, wordOf } from '../views/lookup/person-names.ts';
 import { counted } from '../domain/values/counted.ts';
@@ -14,7 +14,6 @@ import { createLog } from '../app/run/run-log.ts';
 import { withPerson } from '../app/run/person-command.ts';
 import { instant } from '../compose/output/format-values.ts';
 import { operatorName } from '../compose/output/operator-name.ts';
-import { requiredText } from '../compose/output/reason-option.ts';
 
 export const options = {
   ...naming,

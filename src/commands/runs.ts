@@ -1,10 +1,8 @@
 import type { Command } from 'commander';
-import { type FlagsOf, naming, verbose } from '../compose/command-options.ts';
+import { countOf, type FlagsOf, naming, verbose } from '../compose/command-options.ts';
 import { Invalid } from '../domain/errors.ts';
-import { type CommandAnswer, look } from '../app/snapshot-command.ts';
-import type { Seen } from '../views/lookup/seen-mirror.ts';
+import { look } from '../app/snapshot-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { countOf } from '../views/lookup/list-options.ts';
 import { changeOf, listedRuns, totalOf } from '../views/status/run-history.ts';
 import {
   changeItem,
@@ -37,48 +35,42 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const isVerbose = flags.verbose === true;
   const last = countOf(flags.last) ?? (id === undefined ? runsShown : changesShown);
   return look(flags, shell, (seen) => {
-    if (id !== undefined) return tellOne(seen, { id, last, isVerbose });
-    const { config, snapshot } = seen;
-    const runs = listedRuns(seen, snapshot?.runs.newest(last) ?? []);
-    const why = snapshot ? '' : `: there is no snapshot yet at ${config.snapshot}`;
-    const none = `No runs of ${config.mirror} yet${why}`;
+    const { config, snapshot, names } = seen;
+    if (id === undefined) {
+      const runs = listedRuns(seen, snapshot?.runs.newest(last) ?? []);
+      const why = snapshot ? '' : `: there is no snapshot yet at ${config.snapshot}`;
+      const none = `No runs of ${config.mirror} yet${why}`;
+      return {
+        document: { mirror: config.mirror, runs },
+        sections: [runsSection(runs, { isVerbose, none })],
+      };
+    }
+    const kept = snapshot?.runs.get(id);
+    const [run] = kept ? listedRuns(seen, [kept]) : [];
+    if (!snapshot || !run) {
+      throw new Invalid(`no run ${id} in ${config.snapshot}`, {
+        fix: '`crm-mirror runs` lists them',
+      });
+    }
+    const shown = snapshot.outcomes
+      .gravest(id, last)
+      .map((change) => ({ told: changeOf(change, names(change)), record: change, rule: null }));
+    const more = totalOf(run.changes) - shown.length;
+    const rest = `… and ${more} more (--last ${last + more} shows all)`;
     return {
-      document: { mirror: config.mirror, runs },
-      sections: [runsSection(runs, { isVerbose, none })],
+      document: { mirror: config.mirror, ...run, listed: shown.map(({ told }) => told), more },
+      sections: [
+        runSection(run, `Run ${id} of ${config.mirror}`, isVerbose),
+        ...(isVerbose ? [requestsSection(run)] : []),
+        {
+          title: 'Changes',
+          lines: [
+            changesWords(run.changes, run.status),
+            ...shown.map((one) => changeItem(one, run)),
+            ...(more > 0 ? [rest] : []),
+          ],
+        },
+      ],
     };
   });
-}
-
-function tellOne(
-  seen: Seen,
-  { id, last, isVerbose }: { id: string; last: number; isVerbose: boolean },
-): CommandAnswer {
-  const { config, snapshot, names } = seen;
-  const kept = snapshot?.runs.get(id);
-  const [run] = kept ? listedRuns(seen, [kept]) : [];
-  if (!snapshot || !run) {
-    throw new Invalid(`no run ${id} in ${config.snapshot}`, {
-      fix: '`crm-mirror runs` lists them',
-    });
-  }
-  const shown = snapshot.outcomes
-    .gravest(id, last)
-    .map((change) => ({ told: changeOf(change, names(change)), record: change, rule: null }));
-  const more = totalOf(run.changes) - shown.length;
-  const rest = `… and ${more} more (--last ${last + more} shows all)`;
-  return {
-    document: { mirror: config.mirror, ...run, listed: shown.map(({ told }) => told), more },
-    sections: [
-      runSection(run, `Run ${id} of ${config.mirror}`, isVerbose),
-      ...(isVerbose ? [requestsSection(run)] : []),
-      {
-        title: 'Changes',
-        lines: [
-          changesWords(run.changes, run.status),
-          ...shown.map((one) => changeItem(one, run)),
-          ...(more > 0 ? [rest] : []),
-        ],
-      },
-    ],
-  };
 }

@@ -1,4 +1,4 @@
-/** Writes an export line by line, to a file of its own or to stdout. */
+/** Writes an export line by line to a file of its own, and rows as CSV (RFC 4180). */
 import { closeSync, existsSync, openSync, rmSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Invalid } from '../../domain/errors.ts';
@@ -46,4 +46,18 @@ export function writeLines(path: string, lines: Iterable<string>): void {
 function writeAll(file: number, text: string): void {
   const bytes = Buffer.from(text);
   for (let done = 0; done < bytes.length;) done += writeSync(file, bytes, done);
+}
+
+/** Returns one line for each row. `spreadsheet`: cells that begin like a formula become texts. */
+export function csvLines(
+  rows: readonly (readonly string[])[],
+  { spreadsheet }: { spreadsheet: boolean },
+): string[] {
+  // Puts an apostrophe, which spreadsheets hide, before text that begins like a formula.
+  const plain = (text: string): string =>
+    spreadsheet && /^\s*[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  // Leading and trailing spaces are quoted, too: some readers would drop them.
+  const quoted = (cell: string): string =>
+    /[",\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
+  return rows.map((row) => row.map((text) => quoted(plain(text))).join(','));
 }

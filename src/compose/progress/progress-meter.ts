@@ -78,8 +78,12 @@ export function createMeter({
       const seen = { limits: limits(), reserve };
       const known = one.stage === 'applying' ? forecast : undefined;
       const rest = known ? restOf(known, one, seen) : noTime;
-      const limit = known ? limitOf(forecastAgain(known, seen), one.kind) : null;
-      return { ...measured(one, clock.monotonic(), rest), limit };
+      const { routes } = known ? forecastAgain(known, seen) : { routes: [] };
+      const slowest = routes.find(({ route }) => route.startsWith(`${one.kind}s.`));
+      const { route = '', limit = null, windowMs = null } = slowest ?? {};
+      const isKnown = limit !== null && windowMs !== null;
+      const found = measured(one, clock.monotonic(), rest);
+      return { ...found, limit: isKnown ? { route, limit, windowMs } : null };
     },
   };
 }
@@ -120,12 +124,6 @@ function leftOf(
   return Number.isFinite(ms) && ms > 0 ? ms : null;
 }
 
-function limitOf({ routes }: Pick<Forecast, 'routes'>, kind: string): Measured['limit'] {
-  const slowest = routes.find(({ route }) => route.startsWith(`${kind}s.`));
-  if (!slowest || slowest.limit === null || slowest.windowMs === null) return null;
-  return { route: slowest.route, limit: slowest.limit, windowMs: slowest.windowMs };
-}
-
 /** Waiting times below this are not mentioned. */
 const longQuietMs = 2000;
 
@@ -134,9 +132,12 @@ const longQuietMs = 2000;
  * and then shorter forms of it for narrow terminals.
  */
 export function progressForms(measured: Measured): [string, ...string[]] {
-  const { perSecond, leftMs, quietMs } = measured;
-  const count = `${phaseWords(measured)}: ${countWords(measured)}`;
-  const rate = perSecond === null ? [] : [rateWords(perSecond)];
+  const { phase, kind, perSecond, leftMs, quietMs } = measured;
+  const reading = kind === 'contact' ? 'reading the CRM' : `reading the ${kind}s`;
+  const phases: Readonly<Record<string, string>> = { reading, listing: 'listing the platform' };
+  const count = `${phases[phase] ?? phase}: ${countWords(measured)}`;
+  const inSecond = (n: number): string => (n < 10 ? n.toFixed(1) : withCommas(Math.round(n)));
+  const rate = perSecond === null ? [] : [`${inSecond(perSecond)}/s`];
   const left = leftMs === null ? [] : [`${lasting(leftMs)} left`];
   const seconds = Math.floor(quietMs / 1000);
   const quiet = quietMs < longQuietMs ? [] : [`waiting for ${lasting(seconds * 1000)}`];
@@ -145,11 +146,6 @@ export function progressForms(measured: Measured): [string, ...string[]] {
     [count, ...left].join(', '),
     [`${measured.phase}: ${shareWords(measured) || countWords(measured)}`, ...left].join(', '),
   ];
-}
-
-function phaseWords({ phase, kind }: Measured): string {
-  if (phase === 'reading') return kind === 'contact' ? 'reading the CRM' : `reading the ${kind}s`;
-  return phase === 'listing' ? 'listing the platform' : phase;
 }
 
 function countWords(measured: Measured): string {
@@ -163,9 +159,4 @@ function countWords(measured: Measured): string {
 
 function shareWords({ share }: Measured): string {
   return share === null ? '' : `${Math.floor(share * 100)} %`;
-}
-
-function rateWords(perSecond: number): string {
-  const rate = perSecond < 10 ? perSecond.toFixed(1) : withCommas(Math.round(perSecond));
-  return `${rate}/s`;
 }

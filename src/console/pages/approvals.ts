@@ -5,7 +5,7 @@
 import { type GuardClass, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import { countWords } from '../../engine/report/guard-text.ts';
 import { changeName } from '../../compose/output/change-words.ts';
-import { csvLines } from '../../compose/output/csv-text.ts';
+import { csvLines } from '../../compose/output/write-export.ts';
 import {
   approvedSections,
   causeSections,
@@ -19,7 +19,7 @@ import {
 import { html, type Html, sectionsHtml, timeAgo } from '../../views/render/html.ts';
 import { link, type Page, type PageRequest } from '../view/page.ts';
 import { channelName, readerOf } from '../view/console-text.ts';
-import { actionForm } from '../view/form.ts';
+import { actionForm, signersWords } from '../view/form.ts';
 import { rehearsalLink } from './rehearsal.ts';
 
 /** The page of what awaits a decision, and of what was decided. */
@@ -137,8 +137,7 @@ function approveAll(request: PageRequest, { held: { plan }, causes }: ShownPlan)
   const { approvers } = request.mirror.config;
   if (approvers) {
     return html`<p>
-      ${approvers.need} of ${Object.keys(approvers.keys).length} approvers have to sign, each with
-      their own key, on their own machine:
+      ${signersWords(approvers)} have to sign, each with their own key, on their own machine:
       <code>crm-mirror approve ${plan} --sign KEYFILE --reason TEXT</code>
     </p>`;
   }

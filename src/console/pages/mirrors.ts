@@ -111,7 +111,15 @@ export async function showFleet(
       const worker = workers.find(({ row }) => row.node === name);
       if (!worker || request.visitor?.role !== 'operator') return '';
       const hasOthers = workers.some(({ row }) => row.node !== name && !row.draining);
-      return drainForm(name, worker.row.draining, hasOthers, csrf);
+      const isDraining = worker.row.draining;
+      if (!isDraining && !hasOthers) return html`<small>It is the last one.</small>`;
+      return html`<form class="action" method="post" action="/fleet/drain">
+        <input type="hidden" name="csrf" value="${csrf}" />
+        <input type="hidden" name="node" value="${name}" />
+        <button class="second" name="undo" value="${isDraining ? 'yes' : 'no'}">
+          ${isDraining ? 'Let it have mirrors' : 'Drain'}
+        </button>
+      </form>`;
     };
     const pageLink = (mirror: string): string => `/m/${mirror}`;
     return html`<section>
@@ -125,17 +133,6 @@ export async function showFleet(
     body: html`<p><a href="/">All mirrors</a></p>
       ${parts}`,
   });
-}
-
-function drainForm(name: string, isDraining: boolean, hasOthers: boolean, csrf: string): Html {
-  if (!isDraining && !hasOthers) return html`<small>It is the last one.</small>`;
-  return html`<form class="action" method="post" action="/fleet/drain">
-    <input type="hidden" name="csrf" value="${csrf}" />
-    <input type="hidden" name="node" value="${name}" />
-    <button class="second" name="undo" value="${isDraining ? 'yes' : 'no'}">
-      ${isDraining ? 'Let it have mirrors' : 'Drain'}
-    </button>
-  </form>`;
 }
 
 const drained = z.object({ node: z.string(), undo: z.enum(['yes', 'no']) });

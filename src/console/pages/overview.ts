@@ -303,9 +303,30 @@ function plotsOf(request: PageRequest, { snapshot, now }: Seen): Plot[] {
     label,
     values: points.map(value),
   });
+  const rows = figures.people({ since, stepMs });
+  const counts = rows.map(({ people }) => new Map(Object.entries(people)));
+  const channels = [...new Set(counts.flatMap((one) => [...one.keys()]))].slice(0, mostSeries);
+  const optOuts = figures.optOuts(now - shownMs);
+  const days = [...new Set(optOuts.map(({ day }) => day))];
   return [
-    peoplePlot(request, figures.people({ since, stepMs })),
-    optOutsPlot(figures.optOuts(now - shownMs)),
+    {
+      title: 'People subscribed per channel',
+      x: rows.map(({ at }) => Math.round(at / 1000)),
+      series: channels.map((channel) => ({
+        label: channelName(request, channel),
+        values: counts.map((one) => one.get(channel) ?? 0),
+      })),
+    },
+    {
+      title: 'Opt-outs per day',
+      x: days.map((day) => Date.parse(day) / 1000),
+      series: Object.entries(origins).map(([origin, label]) => ({
+        label,
+        values: days.map(
+          (day) => optOuts.find((row) => row.day === day && row.origin === origin)?.n ?? 0,
+        ),
+      })),
+    },
     { title: 'Changes per run', x, series: [of('changes', ({ changed }) => changed)] },
     {
       title: 'Run time',
@@ -335,39 +356,12 @@ function plotsOf(request: PageRequest, { snapshot, now }: Seen): Plot[] {
   ];
 }
 
-function peoplePlot(
-  request: PageRequest,
-  rows: readonly { at: number; people: Readonly<Record<string, number>> }[],
-): Plot {
-  const counts = rows.map(({ people }) => new Map(Object.entries(people)));
-  const channels = [...new Set(counts.flatMap((one) => [...one.keys()]))].slice(0, mostSeries);
-  return {
-    title: 'People subscribed per channel',
-    x: rows.map(({ at }) => Math.round(at / 1000)),
-    series: channels.map((channel) => ({
-      label: channelName(request, channel),
-      values: counts.map((one) => one.get(channel) ?? 0),
-    })),
-  };
-}
-
 const origins: Readonly<Record<OptOutOrigin, string>> = {
   stated: 'stated by the CRM',
   platform: 'on the platform',
   absence: 'missing from the CRM',
   operator: 'by an operator',
 };
-
-function optOutsPlot(rows: readonly { day: string; origin: OptOutOrigin; n: number }[]): Plot {
-  const days = [...new Set(rows.map(({ day }) => day))];
-  const values = (origin: string): number[] =>
-    days.map((day) => rows.find((row) => row.day === day && row.origin === origin)?.n ?? 0);
-  return {
-    title: 'Opt-outs per day',
-    x: days.map((day) => Date.parse(day) / 1000),
-    series: Object.entries(origins).map(([origin, label]) => ({ label, values: values(origin) })),
-  };
-}
 
 const shownRows = 5;
 

@@ -23,7 +23,7 @@ import {
 import { outlookFor } from '../../views/person/person-outlook.ts';
 import { headOf, personSections } from '../../views/person/person-sections.ts';
 import { signedText } from '../../views/person/signed-person.ts';
-import { actionForm, askForm, forbidden, notOperator } from '../view/form.ts';
+import { actionForm, askForm, forbidden, notOperator, textField } from '../view/form.ts';
 
 /** The page of the search. */
 export const peoplePage: Page = {
@@ -103,17 +103,7 @@ async function contentOf(request: PageRequest, result: Html | '', who = '') {
     sectionsHtml(waitingSections(seen), personReader(request, seen.snapshot)),
   );
   const body = html`<form class="action" method="post" action="${linkTo(request, 'people')}">
-      <label
-        >Address, CRM id or hash
-        <input
-          name="who"
-          value="${who.slice(0, 300)}"
-          required
-          maxlength="300"
-          autocomplete="off"
-          spellcheck="false"
-        />
-      </label>
+      ${textField('Address, CRM id or hash', { name: 'who', value: who.slice(0, 300) })}
       <button>Find</button>
     </form>
     <p class="quiet">
@@ -264,15 +254,7 @@ function resolveForms(
         : {}),
       values: { person: key, channel },
       needsReason: true,
-      fields: html`<label
-        >Evidence
-        <input
-          name="evidence"
-          required
-          maxlength="300"
-          autocomplete="off"
-          placeholder="a ticket, a signed form"
-      /></label>`,
+      fields: textField('Evidence', { name: 'evidence', example: 'a ticket, a signed form' }),
     })}
   </details>`;
 }

@@ -15,7 +15,7 @@ import {
   rehearsalSections,
 } from '../../views/run/rehearsal.ts';
 import { html, type Html, sectionsHtml, tiles, timeOf, timeText } from '../../views/render/html.ts';
-import { actionForm, jobSection } from '../view/form.ts';
+import { actionForm, jobSection, textField } from '../view/form.ts';
 import { documentIn, type Job, rehearsalSubject } from '../view/jobs.ts';
 import { linkTo, type Page, type PageRequest } from '../view/page.ts';
 import { readerOf } from '../view/console-text.ts';
@@ -67,16 +67,13 @@ function formSection(request: PageRequest): Html | '' {
         <option value="fast">fast: compares the CRM with what is recorded</option>
       </select></label
     >
-    <label
-      >Rate limits (optional)
-      <input
-        name="limits"
-        maxlength="1000"
-        autocomplete="off"
-        spellcheck="false"
-        placeholder="contacts.enrol=30/60"
-        aria-describedby="limits-hint"
-    /></label>`;
+    ${textField('Rate limits (optional)', {
+      name: 'limits',
+      isOptional: true,
+      most: 1000,
+      example: 'contacts.enrol=30/60',
+      hint: 'limits-hint',
+    })}`;
   return html`<section>
     <h2>Rehearse the next run</h2>
     ${actionForm(request, { action: 'rehearse', label: 'Rehearse', fields })}

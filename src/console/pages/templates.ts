@@ -72,7 +72,16 @@ export const templatePage: Page = {
 async function templateContent(request: PageRequest, isAsked: boolean): Promise<PageContent> {
   const { value, problems } = await templateOf(request);
   const { sent } = value;
-  const read = isAsked ? await askPlatform(request, value.shown.id) : value.shown;
+  // It is undefined if the platform has no such template any more.
+  const read = !isAsked
+    ? value.shown
+    : await request.mirror.ask(async ({ templates }, signal) => {
+        for await (const template of templates.all({}, { signal })) {
+          if (template.id !== value.shown.id) continue;
+          return decodeTemplate.observed(observeTemplate(template)).value;
+        }
+        return undefined;
+      });
   const shown = read ?? value.shown;
   const differs = new Set(Object.keys(difference(sent, shown.fields)));
   const fields = [...new Set([...Object.keys(sent), ...Object.keys(shown.fields)])].filter(
@@ -115,16 +124,6 @@ async function templateContent(request: PageRequest, isAsked: boolean): Promise<
 
 function pathOf({ id }: PageRequest): string {
   return `templates/${encodeURIComponent(id)}`;
-}
-
-/** Returns the template as the platform shows it now; undefined if it has none. */
-async function askPlatform({ mirror }: PageRequest, id: string) {
-  return mirror.ask(async ({ templates }, signal) => {
-    for await (const template of templates.all({}, { signal })) {
-      if (template.id === id) return decodeTemplate.observed(observeTemplate(template)).value;
-    }
-    return undefined;
-  });
 }
 
 /** The content of a template as a page of its own, for a frame without scripts. */

@@ -20,7 +20,7 @@ import {
   type UndoPlan,
 } from '../../views/run/run-document.ts';
 import { restSection } from '../../views/run/run-sections.ts';
-import { actionForm, jobSection } from '../view/form.ts';
+import { actionForm, jobSection, signersWords } from '../view/form.ts';
 import { documentIn, type Job, undoSubject } from '../view/jobs.ts';
 import { html, type Html, prose, sectionsHtml, timeOf } from '../../views/render/html.ts';
 import { link, linkTo, type Page, type PageRequest } from '../view/page.ts';
@@ -57,7 +57,15 @@ export function planForm(request: PageRequest, label: string): Html {
 
 async function jobPart(request: PageRequest, job: Job): Promise<Html> {
   const { answer, kind } = job;
-  if (kind === 'undo' && answer) return undonePart(request, answer);
+  if (kind === 'undo' && answer) {
+    const found = undoneIn(answer);
+    const isDone = !Array.isArray(found) && ['done', 'rejected'].includes(found.status);
+    let title = isDone || answer.code === 0 ? 'The run is undone' : 'The run could not be undone';
+    if (!Array.isArray(found) && !isDone) title = 'The run is not wholly undone';
+    const lines = Array.isArray(found) ? found : undoneLines(found);
+    return html`${sectionsHtml([{ title, lines }], readerOf(request))}
+    ${isDone ? '' : planForm(request, 'Show the plan again')}`;
+  }
   if (kind === 'undo') {
     return html`${jobSection(request, job, 'The run is being undone.')}
       <p>
@@ -110,16 +118,6 @@ function beforePart(before: Job | undefined, plan?: UndoPlan): Html | '' {
     <p><b>Nothing was sent.</b></p>
     ${plan ? lines.map((line) => html`<p>${prose(line)}</p>`) : html`<p>The plan is made anew.</p>`}
   </div>`;
-}
-
-function undonePart(request: PageRequest, answer: CommandAnswer): Html {
-  const found = undoneIn(answer);
-  const isDone = !Array.isArray(found) && ['done', 'rejected'].includes(found.status);
-  let title = isDone || answer.code === 0 ? 'The run is undone' : 'The run could not be undone';
-  if (!Array.isArray(found) && !isDone) title = 'The run is not wholly undone';
-  const lines = Array.isArray(found) ? found : undoneLines(found);
-  return html`${sectionsHtml([{ title, lines }], readerOf(request))}
-  ${isDone ? '' : planForm(request, 'Show the plan again')}`;
 }
 
 function undoneLines(found: RunDocument): Text[] {
@@ -210,27 +208,23 @@ function confirmSection(request: PageRequest, plan: UndoPlan): Html | '' {
   const rest = html`<h3>Or without an approval</h3>
     <p class="quiet">The rest then waits, until somebody approves it here.</p>
     ${sendForm(request, plan, { label: 'Undo without what needs approval', n: all - held })}`;
+  const { approvers } = request.mirror.config;
+  const approval = approvers
+    ? html`<p>
+        ${signersWords(approvers)} have to sign. Begin the undo below; then
+        <code>crm-mirror approve ${plan.plan} --sign KEYFILE --reason TEXT</code>, and undo the run
+        again.
+      </p>`
+    : html`<p>
+          Approve it if it is what you want. In a terminal:
+          <code>crm-mirror undo ${plan.undoes} --approve ${plan.plan}</code>
+        </p>
+        ${sendForm(request, plan, { label: 'Approve and undo this run', n: all, action: 'undo-approve' })}`;
   return html`<section>
     <h2>Some of it needs an approval</h2>
-    ${sectionsHtml([{ lines, isList: true }], readerOf(request))}
-    ${approvalPart(request, plan, all)} ${held < all || request.mirror.config.approvers ? rest : ''}
+    ${sectionsHtml([{ lines, isList: true }], readerOf(request))} ${approval}
+    ${held < all || approvers ? rest : ''}
   </section>`;
-}
-
-function approvalPart(request: PageRequest, plan: UndoPlan, n: number): Html {
-  const { approvers } = request.mirror.config;
-  if (approvers) {
-    return html`<p>
-      ${approvers.need} of ${Object.keys(approvers.keys).length} approvers have to sign. Begin the
-      undo below; then <code>crm-mirror approve ${plan.plan} --sign KEYFILE --reason TEXT</code>,
-      and undo the run again.
-    </p>`;
-  }
-  return html`<p>
-      Approve it if it is what you want. In a terminal:
-      <code>crm-mirror undo ${plan.undoes} --approve ${plan.plan}</code>
-    </p>
-    ${sendForm(request, plan, { label: 'Approve and undo this run', n, action: 'undo-approve' })}`;
 }
 
 /** Returns the form that sends the plan, which makes `n` changes. */

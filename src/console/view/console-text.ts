@@ -53,17 +53,6 @@ export function channelName({ mirror }: AboutMirror, id: string): string {
   return found?.name ?? id;
 }
 
-function titledChannel(request: AboutMirror, id: string): Html | string {
-  const name = channelName(request, id);
-  return name === id ? id : html`<span title="${id}">${name}</span>`;
-}
-
-/** Returns a text in which names stand for the ids of channels, but not in code. */
-function withChannelNames({ mirror }: AboutMirror, text: string): string {
-  const names = new Map(mirror.config.contacts?.channels.map(({ id, name }) => [id, name ?? id]));
-  return text.replaceAll(/`[^`]*`|[\w-]+/g, (word) => names.get(word) ?? word);
-}
-
 /** The key is the snapshot's own, so the name of the mirror adds nothing. */
 const use = { purpose: 'link' } as const;
 
@@ -87,7 +76,10 @@ export function readerOf(
 ): HtmlReader {
   return {
     words: (text) => consoleText(request, text),
-    channel: (id) => titledChannel(request, id),
+    channel(id) {
+      const name = channelName(request, id);
+      return name === id ? id : html`<span title="${id}">${name}</span>`;
+    },
     pageLink: (path) => linkTo(request, path),
     recordLink({ kind, key }) {
       if (kind === 'template') return linkTo(request, `templates/${encodeURIComponent(key)}`);
@@ -99,8 +91,12 @@ export function readerOf(
 /** Does the same; in every text, such as a stored reason, names stand for the ids of channels. */
 export function personReader(...about: Parameters<typeof readerOf>): HtmlReader {
   const [request] = about;
-  const words = (text: string): Html => consoleText(request, withChannelNames(request, text));
-  return { ...readerOf(...about), words };
+  const channels = request.mirror.config.contacts?.channels;
+  const names = new Map(channels?.map(({ id, name }) => [id, name ?? id]));
+  // The names do not stand in code.
+  const named = (text: string): string =>
+    text.replaceAll(/`[^`]*`|[\w-]+/g, (word) => names.get(word) ?? word);
+  return { ...readerOf(...about), words: (text) => consoleText(request, named(text)) };
 }
 
 /** Returns the key in the last part of such an address, or undefined if it is none. */

@@ -51,18 +51,48 @@ export function actionForm(request: PageRequest, parts: FormParts): Html {
     ${fields}
     ${
       needsReason
-        ? html`<label
-            >Reason${needsReason === 'optional' ? ' (optional)' : ''}
-            <input
-              name="reason"
-              ${needsReason === 'optional' ? '' : 'required'}
-              maxlength="300"
-              autocomplete="off"
-          /></label>`
+        ? textField(`Reason${needsReason === 'optional' ? ' (optional)' : ''}`, {
+            name: 'reason',
+            isOptional: needsReason === 'optional',
+          })
         : ''
     }
     ${button(request, first)} ${second ? button(request, second) : ''}
   </form>`;
+}
+
+/** Returns a field for a text, which the browser does not complete. */
+export function textField(
+  label: string,
+  field: {
+    name: string;
+    isOptional?: boolean;
+    most?: number;
+    value?: string;
+    example?: string;
+    /** The id of the element that explains it. */
+    hint?: string;
+  },
+): Html {
+  const { name, isOptional = false, most = 300, value = '', example = '', hint } = field;
+  const described = hint === undefined ? '' : html`aria-describedby="${hint}"`;
+  return html`<label
+    >${label}
+    <input
+      name="${name}"
+      value="${value}"
+      ${isOptional ? '' : 'required'}
+      maxlength="${most}"
+      autocomplete="off"
+      spellcheck="false"
+      placeholder="${example}"
+      ${described}
+  /></label>`;
+}
+
+/** Names how many approvers have to sign: 2 of 3 approvers */
+export function signersWords({ need, keys }: { need: number; keys: object }): string {
+  return `${need} of ${Object.keys(keys).length} approvers`;
 }
 
 function button(

@@ -14,7 +14,7 @@ import { isSignedDecision } from '../../store/memory/verify-log.ts';
 import { keyId } from '../../store/memory/memory-key.ts';
 import { ruleNamed } from '../../records/contact/consent/gates.ts';
 import { changeName } from '../../compose/output/change-words.ts';
-import { csvLines } from '../../compose/output/csv-text.ts';
+import { csvLines } from '../../compose/output/write-export.ts';
 import type { Section, Text } from '../sections.ts';
 
 /** An entry in words that need nothing else; times are in UTC. */
@@ -166,14 +166,18 @@ export function entryParts(
     const whose = `by the key ${keyId(signer)}`;
     facts.push(['signature', isValid ? `valid, ${whose}` : `WRONG, it is not ${whose}`]);
   }
-  const sentence = decisionWords(entry);
-  if (sentence !== undefined) {
+  const { what, name, reason } = entry;
+  const done = type === 'decision' && isText(what) ? decided[what] : undefined;
+  if (done !== undefined) {
     // The sentence contains these facts, but not what it is about.
     const others = facts.filter(
       ([name, value]) =>
         name !== 'by' && name !== 'reason' && !(name === 'command of' && value === entry['name']),
     );
     const about = text(entry['about'], '');
+    // anna approved changes: the campaign of June
+    const who = isText(name) ? name : 'somebody';
+    const sentence = `${who} ${done}${isText(reason) ? `: ${reason}` : ''}`;
     return { title: sentence, facts: about === '' ? others : [['about', about], ...others] };
   }
   const title = type === 'decision' ? `${text(entry['what'])}${word('about')}` : titles[type];
@@ -192,15 +196,6 @@ const decided: Readonly<Record<string, string>> = {
   allow: 'released a person',
   'read again': 'had a person read anew',
 };
-
-/** Returns a decision as a sentence: anna approved changes: the campaign of June. */
-function decisionWords({ type, ...entry }: EntryDocument): string | undefined {
-  const { what, name, reason } = entry;
-  const words = type === 'decision' && typeof what === 'string' ? decided[what] : undefined;
-  if (words === undefined) return undefined;
-  const who = typeof name === 'string' ? name : 'somebody';
-  return `${who} ${words}${typeof reason === 'string' ? `: ${reason}` : ''}`;
-}
 
 /** Links an entry to its run and to what it decided about. `isNamed`: with the mark. */
 export function entrySection(entry: EntryDocument, { isNamed = false } = {}): Section {

@@ -12,8 +12,7 @@ import { heldGroup, refusedReports } from '../../engine/finish/summarize-run.ts'
 import { groupProblems, type ProblemGroup } from '../../engine/report/problem-groups.ts';
 import { sayRejected } from '../../engine/write-back/report-opt-outs.ts';
 import { approvingUndo, rejectedForMs } from '../../engine/report/guard-text.ts';
-import { changeName } from '../../compose/output/change-words.ts';
-import { byWords } from '../../compose/output/decision-words.ts';
+import { byWords, changeName } from '../../compose/output/change-words.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Config } from '../../config/config.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';

@@ -36,7 +36,7 @@ import { approvalIds } from '../../engine/guard/signed-approvals.ts';
 import { rejectedForMs } from '../../engine/report/guard-text.ts';
 import { absenceRulesOf } from '../../compose/mirror-parts.ts';
 import type { Assembled, Shell } from '../../compose/process-shell.ts';
-import { approvalOf } from '../../compose/output/decision-words.ts';
+import { approvalOf } from '../../compose/output/change-words.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';
 import { absenceOf, successorsOf } from '../lookup/missing-people.ts';
 import { masked, maskedText, type Names } from '../lookup/person-names.ts';

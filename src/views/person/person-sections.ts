@@ -8,8 +8,7 @@ import { withCommas } from '../../domain/values/counted.ts';
 import { isDecisiveOption } from '../../domain/values/decisive-options.ts';
 import { plannedAgain } from '../../store/tables/journal.ts';
 import { canaryWords } from '../../engine/report/canary-text.ts';
-import { changeName, outcomeName } from '../../compose/output/change-words.ts';
-import { approvalWords } from '../../compose/output/decision-words.ts';
+import { approvalWords, changeName, outcomeName } from '../../compose/output/change-words.ts';
 import { cell } from '../../compose/output/visible-text.ts';
 import { entryParts } from '../audit/entry-document.ts';
 import { absenceWords } from '../lookup/missing-people.ts';
@@ -30,7 +29,8 @@ export interface Extent {
 
 /** Returns all sections, the answers first. */
 export function personSections(document: PersonDocument, extent: Extent = {}): Section[] {
-  const { answers, asOf, erased, known, channels, crm } = document;
+  const { answers, asOf, erased, known, channels, crm, missing, audit } = document;
+  const faults = audit?.faults.map(({ seq, what }) => `entry ${seq}: ${what}`) ?? [];
   const isUnasked = asOf === null && crm.why === notAsked && answers.length > 0;
   const again = known && erased !== null ? [`erased on request by ${erased}, and known since`] : [];
   const unasked =
@@ -59,7 +59,19 @@ export function personSections(document: PersonDocument, extent: Extent = {}): S
       ],
       isList: true,
     },
-    ...faultSections(document),
+    {
+      title: 'The audit log was changed',
+      lines: audit?.altered ? [{ tone: 'bad', text: audit.altered }, ...faults] : [],
+      isList: true,
+    },
+    {
+      title: 'What could not be read',
+      lines: missing.map(({ part, ...problem }) => [
+        { tone: 'bad', text: part },
+        `: ${renderProblem(problem)}`,
+      ]),
+      isList: true,
+    },
     { title: 'What a run would do', lines: asOf === null ? next : [], isList: true },
     ...placeSections(document),
     ...pastSections(document, extent),
@@ -91,25 +103,6 @@ export function headOf({
   }
   const others = crm.read && platform.read ? '' : ' Not every place was asked.';
   return `${who}: unknown to ${places.join(', ')}.${others}`;
-}
-
-function faultSections({ missing, audit }: PersonDocument): Section[] {
-  const faults = audit?.faults.map(({ seq, what }) => `entry ${seq}: ${what}`) ?? [];
-  return [
-    {
-      title: 'The audit log was changed',
-      lines: audit?.altered ? [{ tone: 'bad', text: audit.altered }, ...faults] : [],
-      isList: true,
-    },
-    {
-      title: 'What could not be read',
-      lines: missing.map(({ part, ...problem }) => [
-        { tone: 'bad', text: part },
-        `: ${renderProblem(problem)}`,
-      ]),
-      isList: true,
-    },
-  ];
 }
 
 function placeSections(document: PersonDocument): Section[] {

@@ -14,7 +14,7 @@ import {
 import { decodeTemplate } from '../../records/template/template-state.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { resetMark } from '../../store/tables/recorded-state.ts';
-import { csvLines } from '../../compose/output/csv-text.ts';
+import { csvLines } from '../../compose/output/write-export.ts';
 import { instantOrNull, timeWords } from '../../compose/output/format-values.ts';
 import type { Section } from '../sections.ts';
 import { keyOfHash, type Names, type RecordName, wordOf } from '../lookup/person-names.ts';

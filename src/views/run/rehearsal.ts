@@ -141,9 +141,16 @@ export interface RehearsalView {
 
 /** Returns the sections of a rehearsal. */
 export function rehearsalSections(rehearsal: Rehearsal, view: RehearsalView): Section[] {
-  const { people, peopleCount, changedTemplates, reads } = rehearsal;
+  const { people, peopleCount, changedTemplates, reads, end } = rehearsal;
   const templates = changedTemplates.slice(0, mostTemplates).map(({ name }) => name);
   const more = changedTemplates.length > templates.length ? ' …' : '';
+  const ends = [
+    { what: 'contacts on the platform', ...end.contacts },
+    ...end.channels.map(({ id, name, ...of }) => ({ what: `subscribed to ${name ?? id}`, ...of })),
+    ...(end.templates.before + end.templates.after > 0
+      ? [{ what: 'templates', ...end.templates }]
+      : []),
+  ];
   return [
     {
       title: 'What it would do',
@@ -155,7 +162,10 @@ export function rehearsalSections(rehearsal: Rehearsal, view: RehearsalView): Se
     {
       title: 'The platform today, and after the run',
       lines: [...sizeLines(rehearsal, view.config, true), ...missingLines(rehearsal)],
-      table: endTable(rehearsal),
+      table: {
+        columns: [names('What'), numbers('Today'), numbers('After')],
+        rows: ends.map(({ what, before, after }) => [what, withCommas(before), withCommas(after)]),
+      },
     },
     requestsSection(rehearsal, view),
     {
@@ -227,18 +237,6 @@ function laterLines({ deferred, canaries = [] }: RehearsedRun): string[] {
         return `${waiting} would wait until the canary of ${slice} has been read back (policy.canary)`;
       }),
   ];
-}
-
-function endTable({ end: { contacts, templates, channels } }: RehearsedRun) {
-  const all = [
-    { what: 'contacts on the platform', ...contacts },
-    ...channels.map(({ id, name, ...of }) => ({ what: `subscribed to ${name ?? id}`, ...of })),
-    ...(templates.before + templates.after > 0 ? [{ what: 'templates', ...templates }] : []),
-  ];
-  return {
-    columns: [names('What'), numbers('Today'), numbers('After')] as const,
-    rows: all.map(({ what, before, after }) => [what, withCommas(before), withCommas(after)]),
-  };
 }
 
 function missingLines({ missing }: RehearsedRun): string[] {

@@ -23,7 +23,7 @@ import { explain } from '../../compose/output/failure-report.ts';
 import type { CurrentStatus, ToldOutage } from './status-document.ts';
 
 /**
- * A cause: the trouble under which notices report it, and what its beginning and its end are called.
+ * A cause: the trouble under which notices report it, and what its beginning and end are called.
  * `present`: a process may notice it itself, and have recorded it. `null` is not sent: it resolves
  * itself, somebody chose it, or another trouble reports it.
  */

@@ -10,7 +10,7 @@ import { type KeptRun, type KeptChange, isLater } from '../../store/tables/run-h
 import type { Snapshot } from '../../store/snapshot.ts';
 import { instant, instantOrNull, lasting } from '../../compose/output/format-values.ts';
 import { runInProgress } from '../../compose/progress/run-in-progress.ts';
-import { approvalOf } from '../../compose/output/decision-words.ts';
+import { approvalOf } from '../../compose/output/change-words.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Seen } from '../lookup/seen-mirror.ts';
 import type { Config } from '../../config/config.ts';

@@ -1,6 +1,6 @@
 /** What needs attention, everything else, the progress of a run, and what guards withhold. */
 import { countWords, sayPending, waitWords } from '../../engine/report/guard-text.ts';
-import { canaryWords, sliceWords, type ToldCanary } from '../../engine/report/canary-text.ts';
+import { canaryWords, sliceWords } from '../../engine/report/canary-text.ts';
 import { limitWords } from '../../engine/report/duration-forecast.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
@@ -8,8 +8,7 @@ import { canaryBounds } from '../../domain/guards/canary.ts';
 import { sayUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { tickWords } from '../../compose/queues/run-schedule.ts';
-import { changeName } from '../../compose/output/change-words.ts';
-import { byWords } from '../../compose/output/decision-words.ts';
+import { byWords, changeName } from '../../compose/output/change-words.ts';
 import { lasting, size, range } from '../../compose/output/format-values.ts';
 import { progressForms } from '../../compose/progress/progress-meter.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
@@ -30,7 +29,12 @@ export function attentionSection(status: CurrentStatus, attention: readonly Atte
     opt_outs_unreadable: peopleNotes(optOutsUnreadable),
     opt_outs_refused: peopleNotes(optOutsRefused),
     returns_rejected: returns ? peopleNotes(returns.rejected) : [],
-    held: held.flatMap(heldNotes),
+    held: held.flatMap(({ plan, changes, more }) => [
+      ...changes.map(({ key, op, part }) => {
+        return `${plan}: ${changeName(op, false)} ${key}${part === '' ? '' : ` in ${part}`}`;
+      }),
+      ...(more > 0 ? [`… and ${counted(more, 'more change')}`] : []),
+    ]),
   };
   return {
     title: `${mirror} NEEDS ATTENTION`,
@@ -63,14 +67,6 @@ function peopleNotes({ count, people }: { count: number; people: readonly Listed
   });
   const more = count - people.length;
   return more > 0 ? [...lines, `… and ${more} more`] : lines;
-}
-
-function heldNotes({ plan, changes, more }: CurrentStatus['held'][number]): string[] {
-  const lines = changes.map(
-    ({ key, op, part }) =>
-      `${plan}: ${changeName(op, false)} ${key}${part === '' ? '' : ` in ${part}`}`,
-  );
-  return more > 0 ? [...lines, `… and ${counted(more, 'more change')}`] : lines;
 }
 
 /** Returns everything else. `isVerbose`: with the ids of runs and processes. */
@@ -199,7 +195,14 @@ function decisionFacts(standing: CurrentStatus): Fact[] {
   });
   const rows: Fact[] = [['awaiting approval', [...held, ...pending].join('; ') || 'nobody']];
   if (canaries) {
-    const told = canaries.map((one) => `${canaryWords(one)}${lookWords(one)}`);
+    const told = canaries.map((one) => {
+      const { class: of, run, counts } = one;
+      if (!counts) return canaryWords(one);
+      const all = canaryBounds.map((bound) => `${bound} ${withCommas(counts[bound])}`).join(', ');
+      const isPeople = guardRows[of].recordType === 'contact';
+      const explains = isPeople ? ', `crm-mirror explain PERSON` says what became of one' : '';
+      return `${canaryWords(one)} (${all}): \`crm-mirror runs ${run}\` lists the slice${explains}`;
+    });
     rows.push(['canary', told.join('; ') || 'none is under way']);
   }
   if (end) {
@@ -215,17 +218,6 @@ function decisionFacts(standing: CurrentStatus): Fact[] {
     ['approved', approved.join('; ') || 'nothing'],
     ['rejected by hand', rejected.join('; ') || 'nothing'],
   ];
-}
-
-/** States how many of the slice count for each cause, and the commands that name them. */
-function lookWords({ class: of, run, counts }: ToldCanary): string {
-  if (!counts) return '';
-  const all = canaryBounds.map((bound) => `${bound} ${withCommas(counts[bound])}`).join(', ');
-  const explains =
-    guardRows[of].recordType === 'contact'
-      ? ', `crm-mirror explain PERSON` says what became of one'
-      : '';
-  return ` (${all}): \`crm-mirror runs ${run}\` lists the slice${explains}`;
 }
 
 /** Formats what waits: `12 people to be created or opted in wait for Thu 09:00 UTC` */
