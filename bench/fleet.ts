@@ -102,9 +102,7 @@ const memory = (): string => workers.map(({ pid }) => `${costs.memoryOf(pid)} MB
 
 async function areShared(): Promise<boolean> {
   const sizes = await costs.sharesOf(asking);
-  const sum = sizes.reduce((total, size) => total + size, 0);
-  const most = (mirrors / workers.length) * 1.1 + 1;
-  return sum === mirrors && sizes.every((size) => size <= most);
+  return sizes.length === workers.length && sizes.reduce((sum, size) => sum + size, 0) === mirrors;
 }
 
 const opened = await until(

@@ -1,6 +1,6 @@
 /**
  * `npm run bench model [mirrors] [workers …]`: a fleet that is too large for this machine, in
- * virtual time. Each run takes the processor time that docs/fleet-costs.md states, on a worker with
+ * virtual time. Each run takes the processor time that docs/fleet.md states, on a worker with
  * one core and its real number of slots, and waits for the platform as long as its requests take.
  * All mirrors are due in the same second, every five minutes. Which worker
  * has which mirror is decided by the real function, in real time.
@@ -11,7 +11,7 @@ import { ownerOf } from '../src/compose/fleet/mirror-owner.ts';
 const mirrors = Number(process.argv[2] ?? 10_000);
 const fleets = process.argv.length > 3 ? process.argv.slice(3).map(Number) : [3, 6, 10, 20, 30];
 
-/** What docs/fleet-costs.md says, in milliseconds of processor time and in MB. */
+/** What docs/fleet.md says, in milliseconds of processor time and in MB. */
 const cost = { opening: 25, each1600: 50, full1000: 60, closedMb: 0.12, workerMb: 210, openMb: 8 };
 /** Of a platform: there and back, and its limit for each customer. */
 const network = { tripMs: 100, perSecond: 10, page: 100 };

@@ -52,143 +52,159 @@ interface Known {
   /** What distinguishes this state of the file from others. */
   print: string;
   content: string;
-  /** Another state, seen once. */
-  next?: string | undefined;
   read: Workable | RefusedFile;
-}
-
-interface State extends Required<MirrorFolderOptions> {
-  known: Map<string, Known>;
-  hadDefaults: boolean;
-  /** The files that were usable when they were last looked at. */
-  usable: ReadonlySet<string>;
-  doubt: string | undefined;
 }
 
 export function isRefused(one: Workable | RefusedFile): one is RefusedFile {
   return 'why' in one;
 }
 
+/** The state of a file that is not there. */
+const gone = '';
+
 /** Opens a folder. Nothing is read yet. */
 export function openMirrorFolder(options: MirrorFolderOptions) {
+  const { clock, load, note, settleMs = 1_000, rescanMs = 30_000 } = options;
   const folder = resolve(options.folder);
   const known = new Map<string, Known>();
-  const times = { settleMs: 1_000, rescanMs: 30_000 };
-  const state: State = {
-    ...times,
-    ...options,
-    folder,
-    known,
-    usable: new Set(),
-    hadDefaults: false,
-    doubt: undefined,
+  /** The states that were seen once, of files that are to be read if they are seen again. */
+  const seen = new Map<string, string>();
+  /** The files that were usable when they were last looked at. */
+  let usable: ReadonlySet<string> = new Set();
+  let hadDefaults = false;
+  let doubt: string | undefined;
+
+  /** Returns the paths of the mirrors' files, or why the folder cannot be believed. */
+  const list = (): string[] | string => {
+    let names: string[];
+    try {
+      names = readdirSync(folder);
+    } catch (error) {
+      return `cannot be read (${codeOf(error)})`;
+    }
+    const yaml = names.filter((name) => /^[^.].*\.ya?ml$/.test(name)).toSorted();
+    const hasDefaults = yaml.includes(defaultsName);
+    if (yaml.length === 0 && known.size > 0) return 'is empty now';
+    if (hadDefaults && !hasDefaults) return `${defaultsName} is gone`;
+    hadDefaults = hasDefaults;
+    return yaml.filter((name) => name !== defaultsName).map((name) => join(folder, name));
   };
+
+  const readOne = (file: string, before: Known | undefined): Known => {
+    const print = printOf(file, before?.read);
+    const text = contentOf(file);
+    let read: Known['read'];
+    try {
+      read = load(file);
+    } catch (error) {
+      if (!isExpected(error)) throw error;
+      read = { file, why: explain(error).text };
+    }
+    const content = text + (isRefused(read) ? read.why : read.platform.apiKey);
+    if (before?.content === content) return { print, content, read: before.read };
+    const isOtherKey = keyFileOf(read) !== keyFileOf(before?.read);
+    return { print: isOtherKey ? printOf(file, read) : print, content, read };
+  };
+
+  /** Reads the files that are due, and returns whether any of them means something else now. */
+  const take = async (
+    files: readonly string[],
+    isDue: (file: string, print: string, before: Known | undefined) => boolean,
+  ): Promise<boolean> => {
+    let isChanged = false;
+    for (const file of new Set([...known.keys(), ...files])) {
+      const before = known.get(file);
+      const print = files.includes(file) ? printOf(file, before?.read) : gone;
+      const due = isDue(file, print, before);
+      if (due || print === (before?.print ?? gone)) seen.delete(file);
+      else seen.set(file, print);
+      if (!due) continue;
+      if (print === gone) known.delete(file);
+      else known.set(file, readOne(file, before));
+      isChanged ||= known.get(file)?.read !== before?.read;
+      // Five hundred files must not keep the events of other mirrors waiting.
+      await setImmediate();
+    }
+    return isChanged;
+  };
+
+  /** Reads the files that have changed, and with `all` the refused ones, too. */
+  const look = async (all: boolean): Promise<boolean> => {
+    const files = list();
+    const isDoubtful = typeof files === 'string';
+    if (isDoubtful && files !== doubt) {
+      note(`crm-mirror: ${folder}: ${files}; the mirrors go on as they are`);
+    }
+    doubt = isDoubtful ? files : undefined;
+    if (isDoubtful) {
+      seen.clear();
+      return false;
+    }
+    return take(files, (file, print, before) =>
+      print === (before?.print ?? gone)
+        ? all && before !== undefined && isRefused(before.read)
+        : seen.get(file) === print,
+    );
+  };
+
+  /** Refuses files that name the same mirror or snapshot, except one that was usable before. */
+  const apart = (): FolderFiles => {
+    const claims = Map.groupBy(
+      [...known].flatMap(([file, { read }]) => (isRefused(read) ? [] : claimsOf(file, read))),
+      ({ claim }) => claim,
+    );
+    const fix = 'give each a mirror name and a snapshot of its own';
+    const files = new Map<string, Workable | RefusedFile>();
+    for (const [file, { read }] of known) {
+      const rival = (isRefused(read) ? [] : claimsOf(file, read))
+        .flatMap(({ claim }) => claims.get(claim) ?? [])
+        .find((other) => other.file !== file && !(usable.has(file) && !usable.has(other.file)));
+      const reason = rival && `${rival.file} ${rival.what}`;
+      const why = reason === undefined ? reason : renderProblem({ place: file, reason, fix });
+      files.set(file, why === undefined ? read : { file, why });
+    }
+    usable = new Set([...files].flatMap(([file, one]) => (isRefused(one) ? [] : [file])));
+    return files;
+  };
+
   return {
     /** Reads all files. Throws Invalid if the folder cannot be read. */
     async read(): Promise<FolderFiles> {
-      const files = filesIn(state);
+      const files = list();
       if (typeof files === 'string') {
         throw new Invalid(`${options.folder}: ${files}`, { fix: 'name a folder with --mirrors' });
       }
-      await take(state, files, () => true);
-      return apart(state);
+      await take(files, () => true);
+      return apart();
     },
     /** Calls `changed` after each change, until `stop`. */
-    follow: async (changed: (files: FolderFiles) => void, stop: AbortSignal): Promise<void> =>
-      follow(state, changed, stop),
+    async follow(changed: (files: FolderFiles) => void, stop: AbortSignal): Promise<void> {
+      let woken = new AbortController();
+      const watcher = watchFolder(folder, () => woken.abort());
+      while (!stop.aborted) {
+        const isSettling = seen.size > 0;
+        const ends = AbortSignal.any([stop, woken.signal]);
+        await clock.sleep(isSettling ? settleMs : rescanMs, ends).catch(() => undefined);
+        const isWoken = woken.signal.aborted;
+        // Changes come in groups.
+        if (isWoken) await clock.sleep(settleMs, stop).catch(() => undefined);
+        woken = new AbortController();
+        if (stop.aborted) break;
+        if (await look(!isWoken && !isSettling)) changed(apart());
+      }
+      watcher?.close();
+    },
   };
 }
 
-async function follow(
-  state: State,
-  changed: (files: FolderFiles) => void,
-  stop: AbortSignal,
-): Promise<void> {
-  const { clock, settleMs, rescanMs } = state;
-  let woken = new AbortController();
-  let watcher: FSWatcher | undefined;
+/** Without the help of the system, for example on a network, the rescan finds changes. */
+function watchFolder(folder: string, changed: () => void): FSWatcher | undefined {
   try {
-    const opened = watch(state.folder, () => woken.abort());
-    opened.on('error', () => opened.close());
-    watcher = opened;
+    const watcher = watch(folder, changed);
+    return watcher.on('error', () => watcher.close());
   } catch {
-    // Without the help of the system, for example on a network, the rescan finds changes.
+    return undefined;
   }
-  let isSettling = false;
-  while (!stop.aborted) {
-    const ends = AbortSignal.any([stop, woken.signal]);
-    await clock.sleep(isSettling ? settleMs : rescanMs, ends).catch(() => undefined);
-    const isWoken = woken.signal.aborted;
-    // Changes come in groups.
-    if (isWoken) await clock.sleep(settleMs, stop).catch(() => undefined);
-    woken = new AbortController();
-    if (stop.aborted) break;
-    const { isChanged, isOpen } = await look(state, !isWoken && !isSettling);
-    isSettling = isOpen;
-    if (isChanged) changed(apart(state));
-  }
-  watcher?.close();
-}
-
-/** Reads the files that have changed, and with `all` the refused ones, too. */
-async function look(state: State, all: boolean): Promise<{ isChanged: boolean; isOpen: boolean }> {
-  const files = filesIn(state);
-  const doubt = typeof files === 'string' ? files : undefined;
-  if (doubt !== undefined && doubt !== state.doubt) {
-    state.note(`crm-mirror: ${state.folder}: ${doubt}; the mirrors go on as they are`);
-  }
-  state.doubt = doubt;
-  if (typeof files === 'string') return { isChanged: false, isOpen: false };
-  let isOpen = false;
-  const isChanged = await take(state, files, (one, print) => {
-    if (one?.print === print) return all && isRefused(one.read);
-    isOpen ||= one?.next !== print;
-    return one?.next === print;
-  });
-  return { isChanged, isOpen };
-}
-
-/** The state of a file that is not there, or was seen once. */
-const none = '';
-
-/** Reads the files that are due, and returns whether any of them means something else now. */
-async function take(
-  state: State,
-  files: readonly string[],
-  isDue: (known: Known | undefined, print: string) => boolean,
-): Promise<boolean> {
-  const { known } = state;
-  let isChanged = false;
-  for (const file of new Set([...known.keys(), ...files])) {
-    const before = known.get(file);
-    const print = files.includes(file) ? printOf(file, before?.read) : none;
-    const due = isDue(before, print);
-    if (!due && before) before.next = before.print === print ? undefined : print;
-    else if (!due)
-      known.set(file, { print: none, next: print, content: none, read: { file, why: none } });
-    else if (print === none) known.delete(file);
-    else known.set(file, readOne(state, file, before));
-    isChanged ||= due && known.get(file)?.read !== before?.read;
-    // Five hundred files must not keep the events of other mirrors waiting.
-    if (due) await setImmediate();
-  }
-  return isChanged;
-}
-
-function readOne({ load }: State, file: string, before: Known | undefined): Known {
-  const print = printOf(file, before?.read);
-  const text = contentOf(file);
-  let read: Known['read'];
-  try {
-    read = load(file);
-  } catch (error) {
-    if (!isExpected(error)) throw error;
-    read = { file, why: explain(error).text };
-  }
-  const content = text + (isRefused(read) ? read.why : read.platform.apiKey);
-  if (before?.content === content) return { print, content, read: before.read };
-  const isOtherKey = keyFileOf(read) !== keyFileOf(before?.read);
-  return { print: isOtherKey ? printOf(file, read) : print, content, read };
 }
 
 /** Returns the content of a file and its defaults: what is empty cannot be read. */
@@ -202,23 +218,6 @@ function contentOf(file: string): string {
       }
     })
     .join(' ');
-}
-
-/** Returns the paths of the mirrors' files, or why the folder cannot be believed. */
-function filesIn(state: State): string[] | string {
-  const { folder, known, hadDefaults } = state;
-  let names: string[];
-  try {
-    names = readdirSync(folder);
-  } catch (error) {
-    return `cannot be read (${codeOf(error)})`;
-  }
-  const yaml = names.filter((name) => /^[^.].*\.ya?ml$/.test(name)).toSorted();
-  const hasDefaults = yaml.includes(defaultsName);
-  if (yaml.length === 0 && known.size > 0) return 'is empty now';
-  if (hadDefaults && !hasDefaults) return `${defaultsName} is gone`;
-  state.hadDefaults = hasDefaults;
-  return yaml.filter((name) => name !== defaultsName).map((name) => join(folder, name));
 }
 
 /** Returns what changes when a file, its defaults, or the file of its API key is written. */
@@ -245,37 +244,7 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : String(error);
 }
 
-/** Refuses files that name the same mirror or snapshot, except one that was usable before. */
-function apart(state: State): FolderFiles {
-  const { known, usable } = state;
-  const read = [...known].filter(([, one]) => one.print !== none);
-  const claims = Map.groupBy(
-    read.flatMap(([file, one]) => (isRefused(one.read) ? [] : claimsOf(file, one.read))),
-    ({ claim }) => claim,
-  );
-  const files = new Map<string, Workable | RefusedFile>();
-  for (const [file, { read: one }] of read) {
-    const rival = isRefused(one)
-      ? undefined
-      : claimsOf(file, one)
-          .flatMap(({ claim }) => claims.get(claim) ?? [])
-          .find((other) => other.file !== file && !(usable.has(file) && !usable.has(other.file)));
-    const fix = 'give each a mirror name and a snapshot of its own';
-    const rivalWords = ({ file: other, what }: Claim): string =>
-      renderProblem({ place: file, reason: `${other} ${what}`, fix });
-    files.set(file, rival ? { file, why: rivalWords(rival) } : one);
-  }
-  state.usable = new Set([...files].flatMap(([file, one]) => (isRefused(one) ? [] : [file])));
-  return files;
-}
-
-interface Claim {
-  file: string;
-  claim: string;
-  what: string;
-}
-
-function claimsOf(file: string, { mirror, snapshot }: Workable): Claim[] {
+function claimsOf(file: string, { mirror, snapshot }: Workable) {
   return [
     { file, claim: `mirror ${mirror}`, what: `is named ${mirror}, too` },
     { file, claim: `snapshot ${snapshot}`, what: 'has the same snapshot' },

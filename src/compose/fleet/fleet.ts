@@ -91,7 +91,8 @@ export async function readFleet(
     const beatAt = Number(beats[at + 1]);
     if (beatAt > aliveFrom) alive.set(beats[at] ?? '', beatAt);
   }
-  const nodes = [...alive].flatMap(([name, beatAt]): FleetWorker[] => {
+  const listed = [...alive].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const nodes = listed.flatMap(([name, beatAt]): FleetWorker[] => {
     const record = recordSchema.safeParse(parseJson(records[name] ?? '')).data;
     return record ? [{ name, ...record, beatAt, isDraining: draining.includes(name) }] : [];
   });
