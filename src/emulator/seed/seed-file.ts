@@ -16,16 +16,16 @@ import {
   type Subscription,
   templateUpdateBody,
 } from '../../platform/request-schemas.ts';
-import type { Accounts, NewUser } from '../store/accounts.ts';
-import type { Channel } from '../shared/row-types.ts';
-import type { NewContact } from '../store/contacts.ts';
-import {
-  findChannel,
-  type NewDomain,
-  type NewKey,
-  type NewTemplate,
-  type Organization,
-} from '../store/organization.ts';
+import type { Accounts } from '../store/accounts.ts';
+import type {
+  Channel,
+  NewContact,
+  NewDomain,
+  NewKey,
+  NewTemplate,
+  NewUser,
+} from '../shared/row-types.ts';
+import { findChannel, type Organization } from '../store/organization.ts';
 
 const id = z
   .string()

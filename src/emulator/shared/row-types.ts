@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import {
   contactStatus,
+  type DomainCreateBody,
   subscription,
   templateUpdateBody,
   tls,
@@ -140,3 +141,22 @@ export type DnsRecord = z.infer<typeof dnsRecord>;
 export type TestSend = z.infer<typeof send>;
 /** The writable fields of a template ("Templates": update). */
 export type TemplateFields = z.infer<typeof templateFields>;
+
+/** A row to add, of which every field may be left out. */
+type Draft<Row> = { [Field in keyof Row]?: Row[Field] | undefined };
+
+/** A contact to add, by default as a new one. */
+export type NewContact = { email: string } & Draft<
+  Omit<Rows['contact'], 'email' | 'serial' | 'key' | 'memberships'>
+>;
+/** A template to add. Omitted fields are empty, and the status defaults to draft. */
+export type NewTemplate = { name: string } & Draft<Omit<Rows['template'], 'name' | 'serial'>>;
+/** A domain to add. `status` defaults to pending. */
+export type NewDomain = DomainCreateBody &
+  Draft<Pick<Rows['domain'], 'id' | 'status' | 'createdAt'>>;
+/** A key to add; what is omitted is generated. It is enabled, with all permissions. */
+export type NewKey = Draft<
+  Omit<Rows['key'], 'requestCount' | 'createdBy' | 'createdAt' | 'updatedAt'>
+>;
+/** A user to add. Omitted fields are generated. */
+export type NewUser = { name: string; email: string } & Draft<Rows['user']>;

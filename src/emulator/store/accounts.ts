@@ -1,21 +1,12 @@
 import type { Random } from '../../domain/clock.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { createIds, startDraws } from '../shared/seeded-random.ts';
-import type { KeyRow, UserRow } from '../shared/row-types.ts';
+import type { KeyRow, NewUser, UserRow } from '../shared/row-types.ts';
 import { createOrganization, type Ground, type Organization, ownerOf } from './organization.ts';
 import type { Storage, StoredRow } from './storage.ts';
 import { createLookup, createTable } from './table.ts';
 
 export type Accounts = ReturnType<typeof createAccounts>;
-
-/** A user to add. Omitted fields are generated. */
-export interface NewUser {
-  name: string;
-  email: string;
-  id?: string | undefined;
-  session?: string | undefined;
-  organizationId?: string | null | undefined;
-}
 
 /** Creates the organizations of a world, and its users. */
 export function createAccounts(

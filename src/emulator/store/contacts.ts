@@ -4,7 +4,13 @@
  */
 import type { Subscription } from '../../platform/request-schemas.ts';
 import type { Ids } from '../shared/seeded-random.ts';
-import type { Channel, ContactRow, ContactStatus, Membership } from '../shared/row-types.ts';
+import type {
+  Channel,
+  ContactRow,
+  ContactStatus,
+  Membership,
+  NewContact,
+} from '../shared/row-types.ts';
 import { createTable, type Index, isOlder, type Newest, newestFirst } from './table.ts';
 import type { Shelf } from './storage.ts';
 import { Invalid } from '../../domain/errors.ts';
@@ -93,21 +99,6 @@ export function createContacts(
     /** Returns contacts whose key may hold the text, newest first; undefined for perhaps all. */
     holding: byEmail.holding,
   };
-}
-
-/** A contact to add, by default as a new one. Times are in milliseconds since the epoch. */
-export interface NewContact {
-  email: string;
-  id?: string | undefined;
-  firstName?: string | undefined;
-  lastName?: string | undefined;
-  status?: ContactStatus | undefined;
-  properties?: Record<string, unknown> | undefined;
-  groups?: { id: string; name: string }[] | undefined;
-  suppressionReason?: string | undefined;
-  suppressedAt?: number | undefined;
-  createdAt?: number | undefined;
-  updatedAt?: number | undefined;
 }
 
 /** The fields of a contact that can change, apart from its memberships. */

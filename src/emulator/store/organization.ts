@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { Invalid } from '../../domain/errors.ts';
-import type { DomainCreateBody, TemplateUpdateBody } from '../../platform/request-schemas.ts';
+import type { TemplateUpdateBody } from '../../platform/request-schemas.ts';
 import type { Ids } from '../shared/seeded-random.ts';
 import type {
   Channel,
@@ -12,6 +12,9 @@ import type {
   DnsRecord,
   DomainRow,
   KeyRow,
+  NewDomain,
+  NewKey,
+  NewTemplate,
   Rows,
   SendRow,
   TemplateFields,
@@ -126,16 +129,6 @@ const specified: PlatformBehaviour = {
   touches: false,
 };
 
-/** A key to add; what is omitted is generated. It is enabled, with all permissions. */
-export interface NewKey {
-  id?: string | undefined;
-  secret?: string | undefined;
-  name?: string | undefined;
-  enabled?: boolean | undefined;
-  revoked?: boolean | undefined;
-  permissions?: string | undefined;
-}
-
 const PREFIX = 'key_live';
 
 function createKeys(ids: Ids, shelf: Shelf<KeyRow>, createdBy: KeyRow['createdBy']) {
@@ -168,14 +161,6 @@ function createKeys(ids: Ids, shelf: Shelf<KeyRow>, createdBy: KeyRow['createdBy
   };
 }
 
-/** A template to add. Omitted fields are empty, and the status defaults to draft. */
-export interface NewTemplate extends TemplateUpdateBody {
-  name: string;
-  id?: string | undefined;
-  createdAt?: number | undefined;
-  updatedAt?: number | undefined;
-}
-
 const emptyTemplate: TemplateFields = {
   name: '',
   description: '',
@@ -205,13 +190,6 @@ function createTemplates(ids: Ids, shelf: Shelf<TemplateRow>) {
     change: (row: TemplateRow, fields: TemplateUpdateBody, now: number) =>
       table.change(row, { ...given(fields), updatedAt: now }),
   };
-}
-
-/** A domain to add. `status` defaults to pending. */
-export interface NewDomain extends DomainCreateBody {
-  id?: string | undefined;
-  status?: string | undefined;
-  createdAt?: number | undefined;
 }
 
 function createDomains(ids: Ids, shelf: Shelf<DomainRow>) {

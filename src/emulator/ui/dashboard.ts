@@ -1,6 +1,6 @@
-import { findChannel, type NewKey, type Organization } from '../store/organization.ts';
+import { findChannel, type Organization } from '../store/organization.ts';
 import { Invalid } from '../../domain/errors.ts';
-import type { Channel, KeyRow } from '../shared/row-types.ts';
+import type { Channel, KeyRow, NewKey } from '../shared/row-types.ts';
 import { type ContactChange, emailKey, membershipIn } from '../store/contacts.ts';
 import {
   type ContactView,

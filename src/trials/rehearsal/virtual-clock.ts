@@ -21,13 +21,6 @@ interface Sleeper {
   wake(): void;
 }
 
-interface Time {
-  elapsedMs: number;
-  sleepers: Set<Sleeper>;
-  /** How much real work has not ended yet. */
-  holds: number;
-}
-
 /** Idle turns of the event loop before a promise counts as stuck: real I/O may be under way. */
 const mostIdleTurns = 5000;
 /** Idle turns after which the clock no longer occupies the processor while it waits. */
@@ -44,77 +37,71 @@ export function createVirtualClock({
   startMs: number;
   pause(ms: number): Promise<void>;
 }): VirtualClock {
-  const time: Time = { elapsedMs: 0, sleepers: new Set(), holds: 0 };
+  let elapsedMs = 0;
+  /** How much real work has not ended yet. */
+  let holds = 0;
+  const sleepers = new Set<Sleeper>();
 
-  async function advance(ms: number): Promise<void> {
-    const untilMs = time.elapsedMs + ms;
-    await pause(0);
-    for (let first = next(time); first && first.atMs <= untilMs; first = next(time)) {
-      wake(time, first);
-      await pause(0);
-    }
-    time.elapsedMs = untilMs;
-  }
-
-  async function run<T>(promise: Promise<T>): Promise<T> {
-    let settled = false;
-    const end = () => (settled = true);
-    promise.then(end, end);
-    for (let idle = 0; idle < mostIdleTurns;) {
-      await pause(0);
-      if (settled) return promise;
-      const first = time.holds > 0 ? undefined : next(time);
-      if (first) wake(time, first);
-      else if (idle > busyTurns) await pause(1);
-      // Real work may take as long as it likes.
-      if (first) idle = 0;
-      else idle = time.holds > 0 ? Math.min(idle + 1, busyTurns + 1) : idle + 1;
-    }
-    throw new Error('nothing sleeps, and the promise does not settle');
+  /** Wakes the earliest sleeper until then, and of equals the one that lay down first. */
+  function wakeNext(untilMs: number): boolean {
+    let first: Sleeper | undefined;
+    for (const sleeper of sleepers) if (!first || sleeper.atMs < first.atMs) first = sleeper;
+    if (!first || first.atMs > untilMs) return false;
+    elapsedMs = Math.max(elapsedMs, first.atMs);
+    sleepers.delete(first);
+    first.wake();
+    return true;
   }
 
   return {
-    now: () => startMs + time.elapsedMs,
-    monotonic: () => time.elapsedMs,
+    now: () => startMs + elapsedMs,
+    monotonic: () => elapsedMs,
     sleep: (ms, signal) => {
-      const atMs = time.elapsedMs + Math.max(0, ms);
+      const atMs = elapsedMs + Math.max(0, ms);
       return new Promise((resolve, reject) => {
         if (signal?.aborted) return reject(signal.reason);
         const leave = () => {
-          time.sleepers.delete(sleeper);
+          sleepers.delete(sleeper);
           reject(signal?.reason);
         };
-        const rise = () => {
+        const wake = () => {
           signal?.removeEventListener('abort', leave);
           resolve();
         };
-        const sleeper = { atMs, wake: rise };
-        time.sleepers.add(sleeper);
+        const sleeper = { atMs, wake };
+        sleepers.add(sleeper);
         signal?.addEventListener('abort', leave, { once: true });
       });
     },
-    advance,
-    run,
+    async advance(ms) {
+      const untilMs = elapsedMs + ms;
+      await pause(0);
+      while (wakeNext(untilMs)) await pause(0);
+      elapsedMs = untilMs;
+    },
+    async run(promise) {
+      let settled = false;
+      const end = () => (settled = true);
+      promise.then(end, end);
+      for (let idle = 0; idle < mostIdleTurns;) {
+        await pause(0);
+        if (settled) return promise;
+        if (holds === 0 && wakeNext(Infinity)) idle = 0;
+        else {
+          if (idle > busyTurns) await pause(1);
+          // Real work may take as long as it likes.
+          idle = holds > 0 ? Math.min(idle + 1, busyTurns + 1) : idle + 1;
+        }
+      }
+      throw new Error('nothing sleeps, and the promise does not settle');
+    },
     async hold(real) {
-      time.holds += 1;
+      holds += 1;
       try {
         return await real;
       } finally {
-        time.holds -= 1;
+        holds -= 1;
       }
     },
   };
-}
-
-/** Returns the earliest sleeper; of equals the one that lay down first. */
-function next({ sleepers }: Time): Sleeper | undefined {
-  let first: Sleeper | undefined;
-  for (const sleeper of sleepers) if (!first || sleeper.atMs < first.atMs) first = sleeper;
-  return first;
-}
-
-function wake(time: Time, sleeper: Sleeper): void {
-  time.elapsedMs = Math.max(time.elapsedMs, sleeper.atMs);
-  time.sleepers.delete(sleeper);
-  sleeper.wake();
 }
