@@ -120,6 +120,10 @@ export const answers = {
 };
 export type AnswerName = keyof typeof answers;
 
+function viewTimes(row: { createdAt: number; updatedAt: number }) {
+  return { createdAt: timestamp(row.createdAt), updatedAt: timestamp(row.updatedAt) };
+}
+
 /** A contact as the platform returns it ("Contact"). */
 export type ContactView = z.infer<typeof Contact>;
 
@@ -142,8 +146,7 @@ export function viewContact(contact: ContactRow): Readonly<ContactView> {
       subscription,
     })),
     suppressedAt: contact.suppressedAt === null ? null : timestamp(contact.suppressedAt),
-    createdAt: timestamp(contact.createdAt),
-    updatedAt: timestamp(contact.updatedAt),
+    ...viewTimes(contact),
   });
   shown.set(contact, { values, view });
   return view;
@@ -162,8 +165,7 @@ export function viewTemplate({ id }: Organization, template: TemplateRow): Templ
     thumbnailUrl: '',
     isDefault: false,
     deletedAt: null,
-    createdAt: timestamp(template.createdAt),
-    updatedAt: timestamp(template.updatedAt),
+    ...viewTimes(template),
   };
 }
 
@@ -177,8 +179,7 @@ export function viewKey(key: KeyRow): KeyView {
     // The visible part is enough to tell keys apart, and never more than half of the secret.
     start: secret.slice(0, Math.min(12, Math.ceil(secret.length / 2))),
     prefix: /^.*_/.exec(secret)?.[0] ?? '',
-    createdAt: timestamp(key.createdAt),
-    updatedAt: timestamp(key.updatedAt),
+    ...viewTimes(key),
   };
 }
 
@@ -187,7 +188,6 @@ export type DomainView = z.infer<typeof Domain>;
 
 export function viewDomain(row: DomainRow): DomainView {
   const { serial: _, dnsRecords, ...fields } = row;
-  const created = timestamp(row.createdAt);
   return {
     object: 'domain',
     ...fields,
@@ -197,11 +197,9 @@ export function viewDomain(row: DomainRow): DomainView {
       domain: row.domain,
       ttl: 'Auto',
       status: 'active',
-      createdAt: created,
-      updatedAt: created,
+      ...viewTimes({ ...row, updatedAt: row.createdAt }),
     })),
     lastVerifiedAt: timestamp(row.lastVerifiedAt),
-    createdAt: created,
-    updatedAt: timestamp(row.updatedAt),
+    ...viewTimes(row),
   };
 }

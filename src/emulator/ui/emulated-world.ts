@@ -24,32 +24,27 @@ export function createWorld(
 ) {
   const { channels, contacts, templates, domains, keys, outbox } = organization;
   const listed = contacts.listed();
-  const show = {
-    contacts: (count: number) => listed.page(1, count).map(viewContact),
-    templates: (count: number) =>
-      templates
-        .listed()
-        .page(1, count)
-        .map((row) => viewTemplate(organization, row)),
-    domains: (count: number) => domains.listed().page(1, count).map(viewDomain),
-    keys: () => keys.rows().map(showKey),
-    users: () => accounts.users.rows().filter((user) => user.organizationId === organization.id),
-  };
-
-  return {
+  const world = {
     channels: channels.rows,
-    contacts: () => show.contacts(listed.size),
+    /** Each list holds all records, or the newest `count`. */
+    contacts: (count = listed.size) => listed.page(1, count).map(viewContact),
     contact(who: string): ContactView | undefined {
       const row = contacts.byId(who) ?? contacts.byEmail(who);
       return row && viewContact(row);
     },
-    templates: () => show.templates(templates.listed().size),
-    domains: () => show.domains(domains.listed().size),
-    keys: show.keys,
-    users: show.users,
+    templates(count = templates.listed().size) {
+      const rows = templates.listed().page(1, count);
+      return rows.map((row) => viewTemplate(organization, row));
+    },
+    domains: (count = domains.listed().size) => domains.listed().page(1, count).map(viewDomain),
+    keys: () => keys.rows().map(showKey),
+    users: () => accounts.users.rows().filter((user) => user.organizationId === organization.id),
     outbox: outbox.read,
     /** Returns the requests of all organizations, or the last `count` of them. */
     requests: requests.read,
+  };
+  return {
+    ...world,
     /** Returns the whole state, with the newest `count` records, emails and requests each. */
     state: (count: number) => ({
       organizationId: organization.id,
@@ -63,11 +58,11 @@ export function createWorld(
         templates: templates.listed().size,
         domains: domains.listed().size,
       },
-      contacts: show.contacts(count),
-      templates: show.templates(count),
-      domains: show.domains(count),
-      keys: show.keys(),
-      users: show.users(),
+      contacts: world.contacts(count),
+      templates: world.templates(count),
+      domains: world.domains(count),
+      keys: world.keys(),
+      users: world.users(),
       outbox: outbox.read(count),
       requests: requests.read(count),
     }),
