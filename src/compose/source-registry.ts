@@ -8,10 +8,9 @@ import { systemClock } from '../http/system-clock.ts';
 import { flagsIn } from '../records/contact/values/field-statement.ts';
 import { vocabulary } from '../records/contact/values/value-vocabulary.ts';
 import { Invalid } from '../domain/errors.ts';
-import { standardInput } from '../sources/shared/files/local-file.ts';
+import { standardInput } from '../sources/shared/files/file-origin.ts';
 import { mappedSource } from '../sources/shared/mapped-source.ts';
-import type { WriteBack } from '../sources/write-back.ts';
-import type { Source } from '../sources/source.ts';
+import type { WriteBack, Source } from '../sources/source.ts';
 import { loadMap } from './mapping-module.ts';
 
 /** Shared by the whole process, because standard input can be read only once. */
@@ -115,7 +114,7 @@ async function contactReturns(
   returns: NonNullable<Contacts['returns']>,
 ): Promise<() => WriteBack> {
   if (returns.type === 'http') {
-    const { httpReturns } = await import('../sources/http/write-back.ts');
+    const { httpReturns } = await import('../sources/http/http-source.ts');
     return () => httpReturns(returns, surroundings);
   }
   if (returns.type === 'csv') {
@@ -127,15 +126,15 @@ async function contactReturns(
     return () => ndjsonReturns(returns);
   }
   if (returns.type === 'hubspot' && source.type === 'hubspot') {
-    const { hubspotReturns } = await import('../sources/hubspot/write-back.ts');
+    const { hubspotReturns } = await import('../sources/hubspot/hubspot-source.ts');
     return () => hubspotReturns(source, returns, surroundings);
   }
   if (returns.type === 'salesforce' && source.type === 'salesforce') {
-    const { salesforceReturns } = await import('../sources/salesforce/write-back.ts');
+    const { salesforceReturns } = await import('../sources/salesforce/salesforce-source.ts');
     return () => salesforceReturns(source, returns, surroundings);
   }
   if (returns.type === 'sql') {
-    const { sqlReturns } = await import('../sources/sql/write-back.ts');
+    const { sqlReturns } = await import('../sources/sql/sql-source.ts');
     const { url, statement, allowPlain = false, ...rest } = returns;
     if (url !== undefined) {
       return () => sqlReturns(statement, { ...rest, url, allowPlain }, surroundings);

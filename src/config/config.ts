@@ -35,27 +35,19 @@ export interface Config extends Readonly<Omit<File, Converted>> {
   /** Who has to sign approvals, and what their signatures are bound to; undefined if nobody has. */
   readonly approvers: ApproversConfig | undefined;
   readonly guards: GuardsConfig;
-  readonly alerts: AlertsConfig;
+  /** The values above which a mirror needs attention; undefined for those that are not set. */
+  readonly alerts: {
+    /** A percentage of the changes of a run. */
+    readonly refused?: number | undefined;
+    readonly runTimeMs?: number | undefined;
+    readonly proofAgeMs?: number | undefined;
+    readonly deviation?: number | undefined;
+  };
   readonly keepMs: number;
-  readonly requests: RequestLogConfig;
+  /** Whether requests are logged, how long one is kept, and the maximum size of all. */
+  readonly requests: { readonly isOn: boolean; readonly keepMs: number; readonly bytes: number };
   /** When a worker runs; undefined if the file has no such block. */
-  readonly schedule?: Schedule | undefined;
-}
-
-/** The values above which a mirror needs attention; undefined for those that are not set. */
-interface AlertsConfig {
-  /** A percentage of the changes of a run. */
-  readonly refused?: number | undefined;
-  readonly runTimeMs?: number | undefined;
-  readonly proofAgeMs?: number | undefined;
-  readonly deviation?: number | undefined;
-}
-
-/** Whether requests are logged, how long one is kept, and the maximum size of all. */
-interface RequestLogConfig {
-  readonly isOn: boolean;
-  readonly keepMs: number;
-  readonly bytes: number;
+  readonly schedule?: ReturnType<typeof settleSchedule> | undefined;
 }
 
 /** The decisions for cases in which the CRM and the platform disagree. */
@@ -79,24 +71,14 @@ interface GuardsConfig extends Readonly<Record<GuardKey, Readonly<Limit>>> {
   readonly absentForMs: number;
 }
 
-/** Cron patterns without `H`, six fields begin with seconds; an IANA time zone. */
-interface Schedule {
-  readonly patterns: Readonly<
-    Record<'full' | 'fast' | 'templates' | 'sentinel', string | undefined>
-  >;
-  readonly timezone: string;
-}
-
-interface Surroundings {
-  file: string;
-  /** The API key, either from the file itself or from the file named by apiKeyFile. */
-  apiKey: string;
-  /** Returns the absolute path for a path in the file. */
-  absolute(path: string): string;
-}
-
-/** Returns what to record, or why the conflict cannot be settled this way. */
-export function settle(valid: File, { file, apiKey, absolute }: Surroundings): Config {
+/**
+ * Returns the configuration of a valid file. `apiKey` comes from the file itself or from the one
+ * that apiKeyFile names; `absolute` makes a path in the file absolute.
+ */
+export function settle(
+  valid: File,
+  { file, apiKey, absolute }: { file: string; apiKey: string; absolute(path: string): string },
+): Config {
   const { memoryKeyFile, platform, contacts, templates, policy, guards, keep, ...more } = valid;
   const { alerts, audit, requests, ...rest } = more;
   const { approvers, canary, deleteAfter, ...policies } = policy;
@@ -156,11 +138,12 @@ export function settle(valid: File, { file, apiKey, absolute }: Surroundings): C
   });
 }
 
+/** Returns cron patterns without `H`; six fields begin with seconds. */
 function settleSchedule(
   { timezone, ...valid }: NonNullable<File['schedule']>,
   mirror: string,
   hasTemplates: boolean,
-): Schedule {
+) {
   const settle = (entry: keyof typeof valid) => {
     const pattern = valid[entry];
     return typeof pattern === 'string' ? spread(pattern, { mirror, entry }) : undefined;

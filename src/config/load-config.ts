@@ -22,6 +22,7 @@ import {
 import { type Config, settle } from './config.ts';
 import { isHeaderText } from './schema/field-types.ts';
 import { fileSchema } from './schema/file-schema.ts';
+import { editDistance } from '../domain/values/edit-distance.ts';
 import { fixOf } from '../domain/schema-fault.ts';
 
 /** The name of the file of the defaults, beside the files of the mirrors. */
@@ -103,29 +104,17 @@ function readKey(
   }
 }
 
-const systemError = z.object({ code: z.string() });
-
 function code(error: unknown): string {
-  const found = systemError.safeParse(error);
-  if (!found.success) throw error;
-  return found.data.code;
+  if (error instanceof Error && 'code' in error) return String(error.code);
+  throw error;
 }
 
 type Issue = z.core.$ZodIssue;
 type Guide = ReturnType<typeof makeGuide>;
 
-interface Words {
-  wrong: string;
-  mend: string;
-}
-
-const memoryKey = 'the file of the one key of the memory as memoryKeyFile';
-
-/** What to write instead of fields that are expected here, although there are none. */
-const insteadOf = new Map([
-  ['ledgerKeyFile', memoryKey],
-  ['audit.keyFile', memoryKey],
-]);
+/** Fields that are expected here, although there are none. */
+const keyFiles = ['ledgerKeyFile', 'audit.keyFile'];
+const memoryKey = 'name the file of the one key of the memory as memoryKeyFile';
 
 /** Converts the schema's issues into mistakes. The text comes from keys, never from values. */
 function complain(issues: readonly Issue[], tree: Tree): Mistake[] {
@@ -137,8 +126,7 @@ function complain(issues: readonly Issue[], tree: Tree): Mistake[] {
     return issue.keys.map((key) => {
       const inner = [...path, key];
       const place = spotOf(tree, inner).key;
-      const instead = insteadOf.get(inner.join('.'));
-      const mend = instead === undefined ? suggest(key, known) : `name ${instead}`;
+      const mend = keyFiles.includes(inner.join('.')) ? memoryKey : suggest(key, known);
       return { path: inner, place, wrong: 'is not known here', mend };
     });
   });
@@ -170,10 +158,7 @@ function strangeKeys(issues: readonly Issue[]): number {
 function explain(issue: Issue, path: Path, tree: Tree, guide: Guide): Mistake {
   const spot = spotOf(tree, path);
   const value = valueAt(tree.value, path);
-  const isAbsent = value === undefined && issue.code !== 'custom';
-  const { wrong, mend } = isAbsent
-    ? explainAbsent(path, guide)
-    : explainIssue(issue, path, value, guide);
+  const { wrong, mend } = explainIssue(issue, path, value, guide);
   const origin = value === undefined ? [] : spot.variables.map((name) => `\${${name}}`);
   const from = origin.length > 0 ? ` (it comes from ${origin.join(' and ')})` : '';
   const index: unknown = issue.code === 'custom' ? issue.params?.['at'] : undefined;
@@ -182,15 +167,14 @@ function explain(issue: Issue, path: Path, tree: Tree, guide: Guide): Mistake {
   return { path, place, wrong: wrong + from, mend };
 }
 
-function explainAbsent(path: Path, guide: Guide): Words {
-  const key = path.at(-1);
-  if (typeof key === 'number') return { wrong: 'is empty', mend: 'fill the entry or remove it' };
-  const example = `"${key}: ${guide.words(path)[0] ?? '…'}"`;
-  return { wrong: 'is missing', mend: `add ${example}${guide.meaning(path)}` };
-}
-
-function explainIssue(issue: Issue, path: Path, value: unknown, guide: Guide): Words {
+function explainIssue(issue: Issue, path: Path, value: unknown, guide: Guide) {
   const meaning = guide.meaning(path);
+  if (value === undefined && issue.code !== 'custom') {
+    const key = path.at(-1);
+    if (typeof key === 'number') return { wrong: 'is empty', mend: 'fill the entry or remove it' };
+    const example = `"${key}: ${guide.words(path)[0] ?? '…'}"`;
+    return { wrong: 'is missing', mend: `add ${example}${meaning}` };
+  }
   if (issue.code === 'invalid_type') {
     const [wanted, form] = kinds[issue.expected] ?? [issue.expected, issue.expected];
     const quotes = issue.expected === 'string' && typeof value !== 'object';
@@ -246,26 +230,12 @@ function makeGuide() {
 
 function suggest(key: string, known: readonly string[]): string {
   if (known.includes(key)) return 'remove it: it does not go with the other keys here';
-  const near = known
-    .map((name) => ({ name, steps: distance(key.toLowerCase(), name.toLowerCase()) }))
+  // A long key resembles none.
+  const near = (key.length > 60 ? [] : known)
+    .map((name) => ({ name, steps: editDistance(key.toLowerCase(), name.toLowerCase()) }))
     .filter(({ name, steps }) => steps <= Math.max(2, name.length / 3) && steps < name.length)
     .toSorted((a, b) => a.steps - b.steps)[0];
   return near ? `did you mean ${near.name}?` : `known here: ${known.join(', ')}`;
-}
-
-/** Returns the Levenshtein distance. Long keys are never considered similar. */
-function distance(a: string, b: string): number {
-  if (a.length > 60) return Number.POSITIVE_INFINITY;
-  let above = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (const [row, letter] of [...a].entries()) {
-    const line = [row + 1];
-    for (const [column, other] of [...b].entries()) {
-      const change = (above[column] ?? 0) + (letter === other ? 0 : 1);
-      line.push(Math.min(change, (above[column + 1] ?? 0) + 1, (line[column] ?? 0) + 1));
-    }
-    above = line;
-  }
-  return above.at(-1) ?? 0;
 }
 
 /** Throws Invalid if two configurations name the same mirror or snapshot. */
@@ -335,10 +305,6 @@ function mergeable(base: unknown, own: unknown): { base: Mapping; own: Mapping }
   return new Set(types).size > 1 ? undefined : { base, own };
 }
 
-function isMapping(value: unknown): value is Mapping {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 // Generates the JSON Schema of the configuration, for editors (command `schema`).
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
@@ -379,5 +345,9 @@ function choicesOf(schema: JsonSchema): JsonSchema[] {
 }
 
 function isSchema(value: unknown): value is JsonSchema {
+  return isMapping(value);
+}
+
+function isMapping(value: unknown): value is Mapping {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,8 +1,7 @@
 /** Conditions: what is said of a wrong one, and what a right one gives. */
 import { readFileSync } from 'node:fs';
 import { afterAll, describe, expect, it } from 'vitest';
-import { compile } from '../../src/config/schema/cel-condition.ts';
-import { environment } from '../../src/config/schema/condition-bounds.ts';
+import { compile, environment } from '../../src/config/schema/cel-condition.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { makeFolder, minimal } from '../support/config/config-folder.ts';
 

@@ -9,7 +9,7 @@ import {
   type ContactFields,
 } from '../../src/records/contact/observe/desired-contact.ts';
 import { decodeContact } from '../../src/records/contact/observe/contact-state.ts';
-import { jsonRecords } from '../../src/sources/shared/json-records.ts';
+import { jsonRecords } from '../../src/sources/shared/record-fields.ts';
 import { ANN, NEWS, NOON } from '../support/records/record-stage.ts';
 
 const column = 'Email Opt Out';

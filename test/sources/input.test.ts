@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { csvSource } from '../../src/sources/csv/csv-source.ts';
-import { standardInput } from '../../src/sources/shared/files/local-file.ts';
+import { standardInput } from '../../src/sources/shared/files/file-origin.ts';
 import { rows } from '../support/sources/http-crm.ts';
 import { errorOf, readAll, scratch, virtualClock } from '../support/sources/source-reading.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { faultAt } from '../../src/sources/directory/template-file.ts';
+import { faultAt } from '../../src/sources/directory/directory-source.ts';
 
 describe('the position where JSON ends', () => {
   const isJson = (text: string) => {

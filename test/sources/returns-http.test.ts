@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { httpReturnsOptions } from '../../src/sources/http/options.ts';
-import { httpReturns } from '../../src/sources/http/write-back.ts';
+import { httpReturns } from '../../src/sources/http/http-source.ts';
 import { nowhere, serve } from '../support/http/test-server.ts';
 import { allMail, left, tell, errorOf, virtualClock } from '../support/sources/source-reading.ts';
 

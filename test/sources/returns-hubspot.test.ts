@@ -2,7 +2,7 @@
 import nock from 'nock';
 import { describe, expect, test } from 'vitest';
 import { hubspotOptions, hubspotReturnsOptions } from '../../src/sources/hubspot/options.ts';
-import { hubspotReturns } from '../../src/sources/hubspot/write-back.ts';
+import { hubspotReturns } from '../../src/sources/hubspot/hubspot-source.ts';
 import { allMail, left, tell, errorOf, virtualClock } from '../support/sources/source-reading.ts';
 import { onlyNocked } from '../support/sources/nock-server.ts';
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { namedIn, sqlOptions, sqlReturnsOptions } from '../../src/sources/sql/options.ts';
-import { sqlReturns } from '../../src/sources/sql/write-back.ts';
+import { sqlReturns } from '../../src/sources/sql/sql-source.ts';
 import { left, tell, errorOf, readAll, virtualClock } from '../support/sources/source-reading.ts';
 import { sourceOn, type Stand, stands, tableOn } from '../support/databases.ts';
 

@@ -5,7 +5,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { open } from '../../src/sources/sql/open-session.ts';
+import { openSession } from '../../src/sources/sql/database.ts';
 import { sqlOptions } from '../../src/sources/sql/options.ts';
 import {
   allOf,
@@ -27,7 +27,7 @@ describe.each(all)('%s', (_, stand) => {
   test('is opened read-only', async () => {
     const table = await tableOn(stand, 'id integer primary key', ['1']);
     const options = sqlOptions.parse({ type: 'sql', url: stand.url, table });
-    const session = await open(options, { signal: never, clock: virtualClock() });
+    const session = await openSession(options, { signal: never, clock: virtualClock() });
     try {
       const writing = session.rows(`delete from ${table} returning id`, []);
       const error = await errorOf(writing);
@@ -265,12 +265,12 @@ describe('a file of SQLite', async () => {
       table: 'people',
       timeoutMs: 500,
     });
-    const error = await errorOf(open(options, { signal: never, clock }));
+    const error = await errorOf(openSession(options, { signal: never, clock }));
     expect(error.message).toMatch(/crm\.sqlite is being written to \(SQLITE_BUSY\)/);
     expect(error.name).toBe('Unavailable');
     expect(clock.slept.length).toBeGreaterThan(3);
     const patient = virtualClock(0, () => void (db.inTransaction && db.exec('commit')));
-    const session = await open(options, { signal: never, clock: patient });
+    const session = await openSession(options, { signal: never, clock: patient });
     await session.close();
   });
 });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock as clock } from '../../src/http/system-clock.ts';
-import { openSqlite, writeSqlite } from '../../src/sources/sql/drivers/sqlite.ts';
+import { openSqlite } from '../../src/sources/sql/drivers/sqlite.ts';
 import { createWorld, launch } from '../support/engine/engine-world.ts';
 import { errorOf, scratch } from '../support/sources/source-reading.ts';
 
@@ -48,7 +48,7 @@ describe('a statement of SQLite that never ends', () => {
 
   test('is given up after timeoutMs', async () => {
     const { path } = database();
-    const session = await openSqlite(path, { clock, signal: never, timeoutMs: 3_000 });
+    const session = await openSqlite(path, { clock, signal: never, timeoutMs: 3_000 }, 'read');
     expect(await session.rows('select id from people', [])).toEqual([[1n]]);
     const error = await errorOf(session.rows(ENDLESS, []));
     expect(error.name).toBe('Unavailable');
@@ -63,7 +63,7 @@ describe('a statement of SQLite that never ends', () => {
     const { path } = database();
     const controller = new AbortController();
     const opening = { clock, signal: controller.signal, timeoutMs: HOUR_MS };
-    const session = await openSqlite(path, opening);
+    const session = await openSqlite(path, opening, 'read');
     let isOver = false;
     const asked = errorOf(session.rows(ENDLESS, []).finally(() => void (isOver = true)));
     for (let turns = 0; turns < 100; turns += 1) await turn();
@@ -78,7 +78,7 @@ describe('a statement of SQLite that never ends', () => {
 
   test('is given up when it writes, too: undone, and the file is free again', async () => {
     const { path, db } = database();
-    const writing = await writeSqlite(path, { clock, signal: never, timeoutMs: 3_000 });
+    const writing = await openSqlite(path, { clock, signal: never, timeoutMs: 3_000 }, 'write');
     await writing.run('delete from people', []);
     const endless = `insert into people select id from (${ENDLESS})`;
     const error = await errorOf(writing.run(endless, []));
@@ -102,7 +102,7 @@ describe('a statement of SQLite that never ends', () => {
 test('a process killed between two queries is reported', async () => {
   const { path } = database();
   const signal = new AbortController().signal;
-  const session = await openSqlite(path, { clock, signal, timeoutMs: HOUR_MS });
+  const session = await openSqlite(path, { clock, signal, timeoutMs: HOUR_MS }, 'read');
   for (const { pid } of processesOf(path)) process.kill(pid, 'SIGKILL');
   await untilProcesses(path, 0);
   const error = await errorOf(session.rows('select id from people', []));
@@ -115,7 +115,7 @@ test('an opening that is aborted at once leaves no process', async () => {
   const { path } = database();
   const controller = new AbortController();
   const opened = errorOf(
-    openSqlite(path, { clock, signal: controller.signal, timeoutMs: HOUR_MS }),
+    openSqlite(path, { clock, signal: controller.signal, timeoutMs: HOUR_MS }, 'read'),
   );
   await untilProcesses(path, 1);
   const reason = new Error('enough');

@@ -23,7 +23,7 @@ export const layers: readonly (readonly string[])[] = [
   ['sources'],
   ['sources/shared'],
   ['sources/shared/files'],
-  ['sources/sql/drivers', 'sources/salesforce/protocol'],
+  ['sources/sql/drivers'],
   sourceFolders,
   ['platform'],
   ['records'],

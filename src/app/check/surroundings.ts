@@ -10,7 +10,7 @@ import { accountOf } from '../../compose/assemble-mirror.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { Interrupted, Invalid, isExpected } from '../../domain/errors.ts';
-import { listIgnored } from '../../sources/directory/directory-listing.ts';
+import { listIgnored } from '../../sources/directory/directory-source.ts';
 
 /** The result of a check. `note` marks what stops no mirror but should be fixed. */
 export interface Found {

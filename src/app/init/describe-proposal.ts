@@ -1,6 +1,6 @@
 /** Says what was recognized in a source, and why, and shows what its first people would be. */
 import { isPlain } from '../../domain/unknown-words.ts';
-import { quoted } from '../../sources/shared/field-suggestions.ts';
+import { quoted } from '../../sources/shared/record-fields.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { styledTable } from '../../compose/output/table.ts';
 import { wordFlag } from './flags.ts';

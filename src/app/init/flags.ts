@@ -6,7 +6,7 @@
 import type { FlagsOf, OptionRows } from '../../compose/command-options.ts';
 import { Invalid } from '../../domain/errors.ts';
 import type { Use } from '../../records/contact/values/value-vocabulary.ts';
-import { hintsFor, listed, quoted } from '../../sources/shared/field-suggestions.ts';
+import { hintsFor, listed, quoted } from '../../sources/shared/record-fields.ts';
 import type { GivenWords } from './column-words.ts';
 import type { PlatformChannel } from './platform-channels.ts';
 import type { Column, Value } from './sample.ts';

@@ -7,11 +7,10 @@ import { openSource } from '../../compose/source-registry.ts';
 import { interpolate } from '../../config/yaml-document.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { systemClock } from '../../http/system-clock.ts';
-import { type NextPlace, signsIn } from '../../sources/http/more-signs.ts';
+import { type NextPlace, signsIn, cursorIn, settingsFor } from '../../sources/http/paging.ts';
 import { httpOptions, type HttpOptions } from '../../sources/http/options.ts';
-import { cursorIn, settingsFor } from '../../sources/http/paging.ts';
 import { type Asking, createAsking } from '../../sources/shared/crm-request.ts';
-import { isRecord } from '../../sources/shared/json-records.ts';
+import { isRecord } from '../../sources/shared/record-fields.ts';
 import { addressFault } from '../../sources/shared/option-fields.ts';
 import { isMail, mostSampled, type Sample, sampleOf, type SourceRequest } from './sample.ts';
 

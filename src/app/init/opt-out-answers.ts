@@ -5,7 +5,7 @@
 import { isNamedLikeRefusal } from '../../domain/opt-out-names.ts';
 import { isPlain, sayUnknown } from '../../domain/unknown-words.ts';
 import { type Use, vocabulary } from '../../records/contact/values/value-vocabulary.ts';
-import { quoted } from '../../sources/shared/field-suggestions.ts';
+import { quoted } from '../../sources/shared/record-fields.ts';
 import {
   type Chosen,
   type GivenWords,

@@ -15,7 +15,7 @@ import {
   saysRefusal,
 } from '../../domain/opt-out-names.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
-import { listed, quoted } from '../../sources/shared/field-suggestions.ts';
+import { listed, quoted } from '../../sources/shared/record-fields.ts';
 import {
   type Chosen,
   countsOf,

@@ -11,14 +11,13 @@ import { counted } from '../../domain/values/counted.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { hubspotProperties } from '../../sources/hubspot/hubspot-source.ts';
 import { hubspotOptions } from '../../sources/hubspot/options.ts';
-import { createGrants, createSession } from '../../sources/salesforce/api-session.ts';
-import { salesforceFields } from '../../sources/salesforce/field-selection.ts';
+import { createGrants, createSession } from '../../sources/salesforce/salesforce-api.ts';
+import { salesforceFields } from '../../sources/salesforce/salesforce-records.ts';
 import { salesforceOptions } from '../../sources/salesforce/options.ts';
-import { listed, quoted } from '../../sources/shared/field-suggestions.ts';
-import { hasUtf16Pattern } from '../../sources/shared/files/detect-encoding.ts';
-import { absoluteAddress, placeOf } from '../../sources/sql/drivers/database-address.ts';
-import { sqlOptions } from '../../sources/sql/options.ts';
-import { firstRows, listTables, tableWithMost } from '../../sources/sql/table-sample.ts';
+import { listed, quoted } from '../../sources/shared/record-fields.ts';
+import { hasUtf16Pattern } from '../../sources/shared/files/file-origin.ts';
+import { absoluteAddress, placeOf, sqlOptions } from '../../sources/sql/options.ts';
+import { firstRows, listTables, tableWithMost } from '../../sources/sql/database.ts';
 import { closing, httpSample, resolved, withVariables } from './http-sample.ts';
 import { Undecided } from './flags.ts';
 import {
@@ -235,7 +234,7 @@ async function salesforceSample({ env, signal }: SourceRequest): Promise<Sample>
     throw new Invalid('SALESFORCE_URL is not the address of an organization', { fix: place });
   }
   const grants = createGrants(used, around);
-  const session = createSession({ options: used, grants, signal, ...around });
+  const session = createSession(used, grants, signal, around);
   const names = await closing(session, () => salesforceFields(session, 'Contact'));
   const standard = {
     id: 'Id',

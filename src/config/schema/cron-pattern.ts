@@ -6,8 +6,7 @@ import { CronExpressionParser } from 'cron-parser';
 
 /** Returns whether a text is a cron pattern with five fields, or six that begin with seconds. */
 export function isPattern(pattern: string): boolean {
-  const fields = fieldsIn(pattern);
-  if (fields < 5 || fields > 6) return false;
+  if (![5, 6].includes(fieldsIn(pattern))) return false;
   try {
     CronExpressionParser.parse(pattern);
     return true;
@@ -20,13 +19,11 @@ function fieldsIn(pattern: string): number {
   return pattern.trim().split(/\s+/).length;
 }
 
-interface MirrorEntry {
-  mirror: string;
-  entry: string;
-}
-
 /** Puts a time for each `H`, by `mirror` and `entry`, so that not all mirrors run at once. */
-export function spread(pattern: string, { mirror, entry }: MirrorEntry): string {
+export function spread(
+  pattern: string,
+  { mirror, entry }: { mirror: string; entry: string },
+): string {
   if (!/\bH\b/i.test(pattern)) return pattern;
   const times = CronExpressionParser.parse(pattern, { hashSeed: `${mirror} ${entry}` });
   return times.stringify(fieldsIn(pattern) === 6);
@@ -85,18 +82,12 @@ function parse(pattern: string, local: number) {
   return CronExpressionParser.parse(pattern, { currentDate: new Date(local), tz: 'UTC' });
 }
 
-/** The clock of a time zone. A time of day is that of UTC, in milliseconds since the epoch. */
-interface Zone {
-  /** Returns how far the clock is ahead of UTC at a moment, in milliseconds. */
-  offset(at: number): number;
-  /** Returns the moment of a time of day: the first of two, or the first after a missing one. */
-  instant(local: number): number;
-  /** Returns the moment between two at which the clock is changed. */
-  change(before: number, after: number): number;
-}
+type Zone = ReturnType<typeof zoneOf>;
 
-function zoneOf(timezone: string): Zone {
+/** Returns the clock of a time zone. Moments and times of day are milliseconds since the epoch. */
+function zoneOf(timezone: string) {
   const format = new Intl.DateTimeFormat('en', { timeZone: timezone, timeZoneName: 'longOffset' });
+  /** Returns how far the clock is ahead of UTC at a moment, in milliseconds. */
   const offset = (at: number): number => {
     const name = format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? '';
     const [, sign, hours, minutes, seconds = 0] =
@@ -105,6 +96,7 @@ function zoneOf(timezone: string): Zone {
     const ms = ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1_000;
     return sign === '-' ? -ms : ms;
   };
+  /** Returns the moment between two at which the clock is changed. */
   const change = (before: number, after: number): number => {
     const first = offset(before);
     let [low, high] = [before, after];
@@ -118,7 +110,8 @@ function zoneOf(timezone: string): Zone {
   return {
     offset,
     change,
-    instant(local) {
+    /** Returns the moment of a time of day: the first of two, or the first after a missing one. */
+    instant(local: number): number {
       const [before, after] = [offset(local - dayMs), offset(local + dayMs)];
       const [early, late] = [local - Math.max(before, after), local - Math.min(before, after)];
       if (early + offset(early) === local) return early;

@@ -1,7 +1,7 @@
 /** Defines basic types of configuration fields: texts, numbers, secrets and durations. */
 import { z } from 'zod';
 import { says, fault, told } from '../../domain/schema-fault.ts';
-import type { Flaw } from './condition-bounds.ts';
+import type { Flaw } from './cel-condition.ts';
 import { numeric, delayForm, durationForm } from '../../domain/values/config-value.ts';
 
 /** Returns whether a text can be sent in an HTTP header and holds only characters of keys. */

@@ -5,8 +5,7 @@
  * Custom messages have the form "what is wrong → how to fix it".
  */
 import { z } from 'zod';
-import type { Fault } from '../../domain/record.ts';
-import { fault, issueOf, says } from '../../domain/schema-fault.ts';
+import { fault, reporter, requireOne, says } from '../../domain/schema-fault.ts';
 import { byGuardKey, type Guard } from '../../domain/guard-classes.ts';
 import { isLoopback, truth } from '../../domain/values/config-value.ts';
 import {
@@ -67,7 +66,7 @@ const publicKey = z
           'is no public Ed25519 key (base64 or PEM)',
           'write what `crm-mirror approve --new-key FILE` prints',
         );
-    context.addIssue(issueOf(mistake));
+    reporter(context)([], mistake);
     return z.NEVER;
   })
   .describe('Public key of an approver: Ed25519, base64 (SPKI) or PEM');
@@ -86,15 +85,13 @@ export const approvers = z
     keys: z.record(approverName, publicKey).describe('The public key of each approver, by name'),
   })
   .superRefine(({ need, keys }, context) => {
-    const wrong = (path: string[], mistake: ReturnType<typeof fault>) =>
-      context.addIssue(issueOf(mistake, path));
+    const wrong = reporter(context);
     const all = Object.entries(keys);
-    if (need > all.length)
-      wrong(['need'], fault('is more than there are keys', 'lower it, or add keys'));
+    if (need > all.length) wrong('need', 'is more than there are keys', 'lower it, or add keys');
     for (const [at, [own, key]] of all.entries()) {
       const other = all.slice(0, at).find(([, one]) => one === key)?.[0];
       if (other === undefined) continue;
-      wrong(['keys', own], fault(`is also the key of ${other}`, 'give each approver an own key'));
+      wrong(['keys', own], `is also the key of ${other}`, 'give each approver an own key');
     }
   })
   .describe('Who signs approvals');
@@ -163,7 +160,7 @@ const alerts = z
 const address = z
   .string()
   .superRefine((text, context) => {
-    const wrong = (reason: string, fix: string) => context.addIssue(issueOf(fault(reason, fix)));
+    const wrong = (reason: string, fix: string) => reporter(context)([], reason, fix);
     const url = URL.parse(text.trim());
     if (!url || !/^https?:$/.test(url.protocol)) wrong('is no web address', 'write https://HOST');
     else if (url.username || url.password)
@@ -190,13 +187,10 @@ const platform = z
     allowHttp: flag('Allows plain HTTP to another machine').prefault(false),
   })
   .superRefine((value, context) => {
-    const wrong = (path: string, mistake: Fault) => context.addIssue(issueOf(mistake, [path]));
-    if (value.apiKey === undefined && value.apiKeyFile === undefined)
-      wrong('apiKey', fault('is missing', 'add it, or apiKeyFile'));
-    if (value.apiKey !== undefined && value.apiKeyFile !== undefined)
-      wrong('apiKeyFile', fault('stands beside apiKey', 'keep one of the two'));
-    if (/^http:/i.test(value.url) && !isLoopback(value.url) && !value.allowHttp)
-      wrong('url', fault('would send the key unencrypted', 'use https, or add allowHttp: true'));
+    requireOne(context, value, 'apiKey', 'apiKeyFile');
+    if (!/^http:/i.test(value.url) || isLoopback(value.url) || value.allowHttp) return;
+    const fix = 'use https, or add allowHttp: true';
+    reporter(context)('url', 'would send the key unencrypted', fix);
   }, onMapping)
   .describe('The email platform: its address and its key');
 
@@ -309,29 +303,25 @@ export const fileSchema = z
     notices: notices.optional(),
     alerts: alerts.prefault({}),
   })
-  .superRefine((value, context) => {
-    if (value.contacts !== undefined || value.templates !== undefined) return;
-    const mistake = fault('is missing, and so is templates', 'add at least one of the two');
-    context.addIssue(issueOf(mistake, ['contacts']));
-  }, onMapping)
-  .superRefine(({ schedule: due, contacts: people }, context) => {
-    if (!due?.sentinel || people !== undefined) return;
-    const reason = 'checks for unsubscribed contacts, and there are no contacts';
-    const mistake = fault(reason, 'remove it, or add contacts');
-    context.addIssue(issueOf(mistake, ['schedule', 'sentinel']));
-  }, onMapping)
-  .superRefine(({ policy: { resubscribe }, contacts: people }, context) => {
-    if (resubscribe === 'never' || people === undefined || people.consentAt !== undefined) return;
-    const mistake = fault('newer needs contacts.consentAt', 'name the column, or set it to never');
-    context.addIssue(issueOf(mistake, ['policy', 'resubscribe']));
-  }, onMapping)
-  .superRefine(({ contacts: people, templates: letters }, context) => {
+  .superRefine(({ schedule: due, contacts: people, templates: letters, policy }, context) => {
+    const wrong = reporter(context);
+    if (people === undefined && letters === undefined)
+      wrong('contacts', 'is missing, and so is templates', 'add at least one of the two');
+    if (due?.sentinel && people === undefined) {
+      const reason = 'checks for unsubscribed contacts, and there are no contacts';
+      wrong(['schedule', 'sentinel'], reason, 'remove it, or add contacts');
+    }
+    if (policy?.resubscribe === 'newer' && people && people.consentAt === undefined) {
+      const fix = 'name the column, or set it to never';
+      wrong(['policy', 'resubscribe'], 'newer needs contacts.consentAt', fix);
+    }
     // A source may be invalid.
     const isInput = (source: unknown) =>
       typeof source === 'object' && source !== null && 'path' in source && source.path === '-';
-    if (!isInput(people?.source) || !isInput(letters?.source)) return;
-    const mistake = fault('is standard input, which the people come from', 'name a file');
-    context.addIssue(issueOf(mistake, ['templates', 'source', 'path']));
+    if (isInput(people?.source) && isInput(letters?.source)) {
+      const reason = 'is standard input, which the people come from';
+      wrong(['templates', 'source', 'path'], reason, 'name a file');
+    }
   }, onMapping)
   .meta({
     title: 'Configuration of one crm-mirror',

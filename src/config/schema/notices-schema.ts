@@ -1,6 +1,6 @@
 /** Defines the schema of `notices`: where problems with a mirror are reported, and which. */
 import { z } from 'zod';
-import { fault, issueOf, says } from '../../domain/schema-fault.ts';
+import { reporter, says } from '../../domain/schema-fault.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
 import { mailbox, noAddress, onMapping, secret, text } from './field-types.ts';
 import { isBase64 } from './worker-schema.ts';
@@ -77,8 +77,7 @@ const email = z
   .superRefine(({ user, password }, context) => {
     if ((user === undefined) === (password === undefined)) return;
     const [is, lacks] = user === undefined ? ['password', 'user'] : ['user', 'password'];
-    const mistake = fault(`is missing, and there is a ${is}`, `add ${lacks}, or remove ${is}`);
-    context.addIssue(issueOf(mistake, [lacks]));
+    reporter(context)(lacks, `is missing, and there is a ${is}`, `add ${lacks}, or remove ${is}`);
   }, onMapping)
   .describe('Sends an e-mail');
 
@@ -98,10 +97,6 @@ export type ReceiverKind = keyof typeof receivers;
 const receiverKinds = ['slack', 'teams', 'ntfy', 'email', 'webhook'] as const;
 
 const { slack, teams, ntfy, webhook } = receivers;
-const oneKind = fault(
-  `has to name one of ${receiverKinds.join(', ')}`,
-  'write one of them, and a further entry for another receiver',
-);
 
 const receiver = z
   .strictObject({
@@ -127,7 +122,9 @@ const receiver = z
   })
   .superRefine((entry, context) => {
     const named = receiverKinds.filter((kind) => entry[kind] !== undefined);
-    if (named.length !== 1) context.addIssue(issueOf(oneKind));
+    if (named.length === 1) return;
+    const fix = 'write one of them, and a further entry for another receiver';
+    reporter(context)([], `has to name one of ${receiverKinds.join(', ')}`, fix);
   }, onMapping);
 
 export type Receiver = z.output<typeof receiver>;
@@ -142,13 +139,6 @@ export function nameOf(entry: Receiver): string {
   return entry.name ?? kindOf(entry);
 }
 
-const sameName = fault('has the name of another receiver', 'give it a name of its own: name: …');
-const nothing = fault('is missing, and so is url', 'list at least one receiver');
-const noPair = {
-  url: fault('is missing', 'add "url: …" (Address to which notifications are sent)'),
-  secret: fault('is missing', `add "secret: …" (${signingMeaning})`),
-};
-
 export const notices = z
   .strictObject({
     url: address('Address to which the signed JSON is sent').optional(),
@@ -156,18 +146,22 @@ export const notices = z
     to: z.array(receiver).min(1).describe('Further receivers').optional(),
   })
   .superRefine((given, context) => {
+    const wrong = reporter(context);
     const { url, secret: key, to } = given;
-    if (url !== undefined || key !== undefined) {
-      if (url === undefined) context.addIssue(issueOf(noPair.url, ['url']));
-      if (key === undefined) context.addIssue(issueOf(noPair.secret, ['secret']));
-    } else if (to === undefined) context.addIssue(issueOf(nothing, ['to']));
+    if (url === undefined && key === undefined) {
+      if (to === undefined) wrong('to', 'is missing, and so is url', 'list at least one receiver');
+    } else if (url === undefined)
+      wrong('url', 'is missing', 'add "url: …" (Address to which notifications are sent)');
+    else if (key === undefined)
+      wrong('secret', 'is missing', `add "secret: …" (${signingMeaning})`);
     if (!Array.isArray(to)) return;
     const names = new Set(url === undefined ? [] : ['webhook']);
     for (const [at, entry] of to.entries()) {
       // An entry of another type is refused elsewhere.
       if (typeof entry !== 'object' || entry === null) continue;
       const name = nameOf(entry);
-      if (names.has(name)) context.addIssue(issueOf(sameName, ['to', at]));
+      const fix = 'give it a name of its own: name: …';
+      if (names.has(name)) wrong(['to', at], 'has the name of another receiver', fix);
       names.add(name);
     }
   }, onMapping)

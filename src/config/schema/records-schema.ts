@@ -2,7 +2,7 @@
 import { normalize } from 'node:path';
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
-import { fault, issueOf, says } from '../../domain/schema-fault.ts';
+import { fault, reporter, says } from '../../domain/schema-fault.ts';
 import { isOptOutField } from '../../domain/opt-out-names.ts';
 import { parseDateFormat } from '../../domain/values/date-format.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
@@ -62,7 +62,7 @@ const subscriptionWords = z
   .superRefine(refuseTwice(['in', 'out', 'none']), onMapping)
   .superRefine(({ field, in: ins, out }, context) => {
     if (typeof field !== 'string' || (ins?.length && out?.length)) return;
-    if (isOptOutField(field)) context.addIssue(issueOf(inverted, ['field']));
+    if (isOptOutField(field)) reporter(context)('field', inverted);
   }, onMapping);
 
 /** The built-in words would opt in exactly the people who opted out. */
@@ -82,8 +82,7 @@ function refuseTwice(lists: readonly string[]) {
         const other = known.get(plain) ?? name;
         known.set(plain, other);
         if (other === name) continue;
-        const mistake = fault(`stands in ${other} too`, 'keep it in one of the two');
-        context.addIssue(issueOf(mistake, [name, at]));
+        reporter(context)([name, at], `stands in ${other} too`, 'keep it in one of the two');
       }
     }
   };
@@ -104,7 +103,7 @@ const consentTime = z
         format: text('Format of the values: yyyy, MM or M, dd or d, HH, mm, ss').superRefine(
           (format, context) => {
             const parsed = parseDateFormat(format);
-            if ('reason' in parsed) context.addIssue(issueOf(fault(parsed.reason, parsed.fix), []));
+            if ('reason' in parsed) reporter(context)([], parsed);
           },
         ),
         timezone: timeZone(
@@ -112,15 +111,14 @@ const consentTime = z
         ).optional(),
       })
       .superRefine(({ format, timezone }, context) => {
+        const wrong = reporter(context);
         if (timezone !== undefined && withoutSummer.has(timezone)) {
           const fix = 'name a place in the zone, such as America/New_York';
-          const mistake = fault(`${timezone} has no summer time`, fix);
-          context.addIssue(issueOf(mistake, ['timezone']));
+          wrong('timezone', `${timezone} has no summer time`, fix);
         }
         const parsed = typeof format === 'string' ? parseDateFormat(format) : undefined;
         if (timezone !== undefined || !parsed || 'reason' in parsed || !parsed.hasTime) return;
-        const mistake = fault('is missing', 'name the zone of the times, such as Europe/Berlin');
-        context.addIssue(issueOf(mistake, ['timezone']));
+        wrong('timezone', 'is missing', 'name the zone of the times, such as Europe/Berlin');
       }, onMapping),
   ])
   .describe(
@@ -200,11 +198,11 @@ const channels = z
   .array(channel)
   .min(1)
   .superRefine((list, context) => {
+    const wrong = reporter(context);
     const ids = list.map((entry) => fieldOf(entry, 'id'));
     for (const [index, id] of ids.entries()) {
       if (id === undefined || ids.indexOf(id) === index) continue;
-      const mistake = fault('is the id of an earlier channel too', 'keep one of the two');
-      context.addIssue(issueOf(mistake, [index, 'id']));
+      wrong([index, 'id'], 'is the id of an earlier channel too', 'keep one of the two');
     }
     for (const [index, entry] of list.entries()) {
       const replaced = fieldOf(entry, 'replaces');
@@ -214,7 +212,7 @@ const channels = z
         ids[index] === replaced
           ? fault('names the channel itself', 'name the one it took over from')
           : fault('names a channel that is kept equal itself', fix);
-      context.addIssue(issueOf(mistake, [index, 'replaces']));
+      wrong([index, 'replaces'], mistake);
     }
   }, onList)
   .describe('Channels to keep equal, at least one');
@@ -246,18 +244,17 @@ export const contacts = z
   })
   .superRefine((given, context) => {
     for (const [path, mistake] of findReturnsFaults(given))
-      context.addIssue(issueOf(mistake, ['returns', ...path]));
+      reporter(context)(['returns', ...path], mistake);
   }, onReturns)
   .superRefine(({ source, webhook: events }, context) => {
     if (events === undefined || source === undefined || readsOne(source)) return;
     const fix = 'use http with `one`, hubspot, salesforce or sql, or remove it';
-    context.addIssue(issueOf(fault('needs a source that reads a single record', fix), ['webhook']));
+    reporter(context)('webhook', 'needs a source that reads a single record', fix);
   }, onMapping)
   .superRefine(({ source, id }, context) => {
     const given = traitsOf(source?.type)?.id;
     if (given === undefined || id === undefined || id === given) return;
-    const mistake = fault('is not the id of its records', `write ${given}, and nothing else`);
-    context.addIssue(issueOf(mistake, ['id']));
+    reporter(context)('id', 'is not the id of its records', `write ${given}, and nothing else`);
   }, onMapping)
   .describe('People to keep equal');
 

@@ -4,12 +4,7 @@
  * a mistake in the file, and so is a comparison with a word or number that the variable never is,
  * such as `weekday == "Monday"`: it is right in CEL, and the rule never asks.
  */
-import {
-  type ASTNode,
-  Environment,
-  ParseError,
-  TypeError as TypeMistake,
-} from '@marcbachmann/cel-js';
+import { type ASTNode, Environment, TypeError as TypeMistake } from '@marcbachmann/cel-js';
 import { z } from 'zod';
 import { guardRows } from '../../domain/guard-classes.ts';
 import {
@@ -20,7 +15,7 @@ import {
 } from '../../domain/guards/plan-rule.ts';
 import type { Fault } from '../../domain/record.ts';
 import { fault } from '../../domain/schema-fault.ts';
-import { type Flaw, callsIn, inner } from './condition-bounds.ts';
+import { type Flaw, callsIn, inner, rephrase } from './cel-condition.ts';
 import { readText, text as textField } from './field-types.ts';
 import { weekdays } from '../../domain/values/local-time.ts';
 
@@ -77,7 +72,7 @@ export function compileRule(text: string): PlanCondition | Flaw {
   try {
     const evaluate = environment.parse(text);
     const { valid, type, error } = evaluate.check();
-    if (!valid) return rephrase(error);
+    if (!valid) return explain(error);
     if (type !== 'bool') {
       const reason = `gives a value of type ${type}, not true or false`;
       return { at: 0, ...fault(reason, 'compare it: > 100') };
@@ -97,7 +92,7 @@ export function compileRule(text: string): PlanCondition | Flaw {
     };
     return { text, names: [...new Set(namesIn(evaluate.ast))], judge };
   } catch (error) {
-    return rephrase(error);
+    return explain(error);
   }
 }
 
@@ -118,24 +113,17 @@ function namesIn(node: ASTNode): string[] {
   return [...own, ...inner(node).flatMap(namesIn)];
 }
 
-function rephrase(error: unknown): Flaw {
-  if (!(error instanceof ParseError || error instanceof TypeMistake)) throw error;
-  const { code, node, summary } = error;
-  const at = error.range?.start ?? 0;
-  if (code === 'no_such_key') {
+function explain(error: unknown): Flaw {
+  if (error instanceof TypeMistake && error.code === 'no_such_key') {
     // The counts of the variable in which an unknown one was looked for.
-    const args: unknown = node?.args;
+    const args: unknown = error.node?.args;
     const of: unknown = Array.isArray(args) ? args[0] : undefined;
     const name = typeof of === 'object' && of !== null && 'args' in of ? String(of.args) : '';
     const counts = Object.keys(groups[name] ?? {}).join(', ');
-    return { at, ...fault('names a count that is not known', `${name} has ${counts}`) };
+    const mistake = fault('names a count that is not known', `${name} has ${counts}`);
+    return { at: error.range?.start ?? 0, ...mistake };
   }
-  if (code === 'no_such_overload' && summary.includes(': ')) {
-    const types = summary.slice(summary.indexOf(': ') + 2);
-    return { at, ...fault(`combines types that do not fit (${types})`, numbers) };
-  }
-  const mistake = phrases[code] ?? fault('is no valid condition (CEL) from here on', grammar);
-  return { at, ...mistake };
+  return rephrase(error, phrases, { misfit: numbers, other: grammar });
 }
 
 const numbers = 'counts are numbers: write plan.opt_in > 1000; weekday and mode are texts';

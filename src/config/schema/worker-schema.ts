@@ -1,7 +1,7 @@
 /** Defines the schema of what only a worker uses: schedules, Redis, its server and events. */
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { fault, issueOf, says } from '../../domain/schema-fault.ts';
+import { reporter, says } from '../../domain/schema-fault.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
 import { isPattern, isTimeZone } from './cron-pattern.ts';
 import { number, onMapping, secret, text, whole } from './field-types.ts';
@@ -101,28 +101,18 @@ export const server = z
   .superRefine(({ publicUrl = '', users, proxyUser }, context) => {
     const path = URL.parse(publicUrl)?.pathname ?? '/';
     if (path === '/' || (users === undefined && proxyUser === undefined)) return;
-    const mistake = fault(
-      `has the path ${path}, and the links of the console begin at /`,
-      'give the console a host name of its own, and write https://HOST',
-    );
-    context.addIssue(issueOf(mistake, ['publicUrl']));
+    const fix = 'give the console a host name of its own, and write https://HOST';
+    const reason = `has the path ${path}, and the links of the console begin at /`;
+    reporter(context)('publicUrl', reason, fix);
   }, onMapping)
   .superRefine(({ host, token }, context) => {
     // A host of another type is refused elsewhere.
     if (token !== undefined || typeof host !== 'string') return;
     if (isLoopback(`http://${host.includes(':') ? `[${host}]` : host}`)) return;
-    const mistake = fault(
-      'is missing, and host is not this machine alone',
-      'add token: ${OPS_TOKEN}, or use host: 127.0.0.1',
-    );
-    context.addIssue(issueOf(mistake, ['token']));
+    const fix = 'add token: ${OPS_TOKEN}, or use host: 127.0.0.1';
+    reporter(context)('token', 'is missing, and host is not this machine alone', fix);
   }, onMapping)
   .describe("The worker's HTTP server: health, metrics, console, webhooks");
-
-const noWebhookSecret = fault(
-  'is no secret of Standard Webhooks',
-  'copy it as the sender shows it: whsec_ and then base64',
-);
 
 /** The schema of `contacts.webhook`: how events are signed, and where they name a record. */
 export const webhook = z
@@ -135,7 +125,8 @@ export const webhook = z
   })
   .superRefine(({ format, secret: given }, context) => {
     if (format !== 'standard' || typeof given !== 'string' || isBase64(given)) return;
-    context.addIssue(issueOf(noWebhookSecret, ['secret']));
+    const fix = 'copy it as the sender shows it: whsec_ and then base64';
+    reporter(context)('secret', 'is no secret of Standard Webhooks', fix);
   }, onMapping)
   .transform(({ id, ...rest }) => ({ ...rest, id: id ?? ids[rest.format] }))
   .describe('Events from the CRM; each one updates a single person immediately');

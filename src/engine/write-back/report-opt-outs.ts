@@ -34,7 +34,7 @@ import type {
   PlatformOptOut,
   PlatformOptOuts,
 } from '../../records/contact/consent/platform-opt-outs.ts';
-import type { ReportResult, WriteBack } from '../../sources/write-back.ts';
+import type { ReportResult, WriteBack } from '../../sources/source.ts';
 import type { RecordName, RecordRange } from '../../store/database/key-range.ts';
 import type { Meta } from '../../store/database/meta-table.ts';
 import type { ReturnedRow } from '../../store/tables/opt-out-reports.ts';

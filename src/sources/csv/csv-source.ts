@@ -10,7 +10,6 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import type { Source, SourceRecord } from '../source.ts';
-import { delimiterOf, isSeparatorLine, startOfLine, chunkDecoder } from './csv-format.ts';
 import {
   brokenRow,
   type FileTally,
@@ -25,10 +24,11 @@ import {
   fieldFault,
   NAMING_ROWS,
   noHeader,
-} from '../shared/table-columns.ts';
-import type { CsvOptions } from './options.ts';
+} from '../shared/record-fields.ts';
+import { type CsvOptions, type Delimiter, delimiters, type Encoding } from './options.ts';
 import { findingParser, type Row } from './row-parser.ts';
 import { counted } from '../../domain/values/counted.ts';
+import { hasUtf16Pattern, markedEncoding } from '../shared/files/file-origin.ts';
 
 export function csvSource(options: CsvOptions, surroundings: FileSurroundings): Source {
   return lineFile(options, surroundings, (reading) => {
@@ -49,64 +49,75 @@ interface Reading extends FileReading {
 }
 
 async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
-  const { name, tally } = reading;
-  const begun: { table?: Table; isOver?: true } = {};
+  const { name, tally, fields } = reading;
+  let table: Table | undefined;
+  let isOver = false;
+  const toGroup = (rows: readonly Row[]): SourceRecord[] => {
+    const group: SourceRecord[] = [];
+    for (const [at, row] of rows.entries()) {
+      if (row.isFound) continue;
+      if (table) table.add(row, group);
+      else if (!isSeparatorLine(row.fields)) {
+        if (row.fault !== undefined) throw headerRefusal(name, row.fault);
+        if (row.fields.some((field) => field.includes('\0'))) {
+          const why = 'the header row holds a NUL byte; save the file as UTF-8 text';
+          throw new Invalid(`${name}: ${why}`);
+        }
+        const header = rows.slice(at, at + NAMING_ROWS);
+        const naming = header.map(({ line, fields: cells }) => ({ number: line, cells }));
+        table = createTable(columnsOf(naming, reading), tally);
+      }
+    }
+    const { stopped } = tally;
+    if (!stopped) return group;
+    const under = table;
+    if (!under) throw headerRefusal(name, stopped.why);
+    if (!isOver) group.push(...under.cut(), brokenRow(tally, stopped.where, stopped));
+    isOver = true;
+    const found = rows.filter((row) => row.isFound);
+    return [...group, ...found.flatMap((row) => under.find(row, fields))];
+  };
   try {
-    for await (const rows of readRows(reading)) yield groupRows(rows, begun, reading);
+    for await (const rows of readRows(reading)) yield toGroup(rows);
   } catch (error) {
-    yield begun.table?.cut() ?? [];
+    yield table?.cut() ?? [];
     throw error;
   }
-  if (!begun.table) {
+  if (!table) {
     if (reading.headerRow !== undefined) throw noHeader(reading);
     const why = tally.bytes === 0 ? 'is empty' : 'has no header row';
     throw new Invalid(`${name}: the file ${why}; export it again with column names in line 1`);
   }
-  yield begun.table.end();
-}
-
-/** Returns the records of rows. `begun` gets the table under its header, `isOver` at a stop. */
-function groupRows(
-  rows: readonly Row[],
-  begun: { table?: Table; isOver?: true },
-  reading: Reading,
-): SourceRecord[] {
-  const { name, tally } = reading;
-  const group: SourceRecord[] = [];
-  const found = rows.filter(({ isFound }) => isFound);
-  for (const row of rows) {
-    if (row.isFound) continue;
-    if (begun.table) begun.table.add(row, group);
-    else if (!isSeparatorLine(row.fields)) {
-      if (row.fault !== undefined) throw headerRefusal(name, row.fault);
-      if (row.fields.some((field) => field.includes('\0'))) {
-        const why = 'the header row holds a NUL byte; save the file as UTF-8 text';
-        throw new Invalid(`${name}: ${why}`);
-      }
-      const header = rows.slice(rows.indexOf(row)).slice(0, NAMING_ROWS);
-      const naming = header.map(({ line, fields: cells }) => ({ number: line, cells }));
-      begun.table = createTable(columnsOf(naming, reading), tally);
-    }
-  }
-  const { stopped } = tally;
-  if (!stopped) return group;
-  const { table } = begun;
-  if (table) {
-    const ending = begun.isOver ? [] : [...table.cut(), brokenRow(tally, stopped.where, stopped)];
-    begun.isOver = true;
-    return [...group, ...ending, ...found.flatMap((row) => table.find(row, reading.fields))];
-  }
-  throw headerRefusal(name, stopped.why);
+  yield table.end();
 }
 
 function headerRefusal(name: string, why: string): Invalid {
   return new Invalid(`${name}: the header row ${why}; ${QUOTE_FIX}`);
 }
 
+/** Salesforce writes five. */
+const MOST_FOOTER_LINES = 20;
+
 type Table = ReturnType<typeof createTable>;
 
+/**
+ * Creates what makes records of the rows under a header, and recognizes the footer of a report: a
+ * total, a copyright, the name of its author. Each of its lines is a row of one cell, and the first
+ * one follows a blank line. Because they can be recognized only at the end of the file, they are
+ * held back until then. A file that was cut off in the first cell of a record looks the same. So
+ * without a last line break there is no footer, whatever `finalNewline` states.
+ */
 function createTable(columns: Columns, tally: Tally) {
-  const footer = createFooter(columns.width);
+  const footer: number[] = [];
+  let hasRecords = false;
+  const isHeldBack = ({ line, fields, isAfterBlank }: Row): boolean => {
+    hasRecords ||= fields.length === columns.width;
+    const isPart = hasRecords && columns.width > 1 && fields.length === 1;
+    if (!isPart || footer.length === MOST_FOOTER_LINES) return false;
+    if (footer.length === 0 && !isAfterBlank) return false;
+    footer.push(line);
+    return true;
+  };
   const wrongWidth = (line: number, count: number): SourceRecord => {
     const quotes = 'put quotes around fields that hold the delimiter or a line break';
     return brokenRow(tally, `line ${line}`, {
@@ -125,12 +136,12 @@ function createTable(columns: Columns, tally: Tally) {
     return { where, value: columns.valueOf(fields) };
   };
   /** Returns the records of the rows held back, if the rest of the file cannot be read. */
-  const cut = () => footer.release().map((line) => wrongWidth(line, 1));
+  const cut = () => footer.splice(0).map((line) => wrongWidth(line, 1));
   const empty = columns.valueOf(Array.from({ length: columns.width }, () => ''));
   return {
     /** Adds a row. Puts the records that are certain now into `group`. */
     add(row: Row, group: SourceRecord[]): void {
-      if (footer.takes(row)) return;
+      if (isHeldBack(row)) return;
       group.push(...cut(), toRecord(row));
     },
     cut,
@@ -145,7 +156,7 @@ function createTable(columns: Columns, tally: Tally) {
     /** Returns the records of the rows held back at the end of the file. */
     end(): SourceRecord[] {
       if (!tally.lineEnded) return cut();
-      return footer.release().map((line) => ({ where: `line ${line}`, value: { ...empty } }));
+      return footer.splice(0).map((line) => ({ where: `line ${line}`, value: { ...empty } }));
     },
   };
 }
@@ -155,11 +166,10 @@ async function* readRows(reading: Reading): AsyncGenerator<Row[]> {
   const { name, chunks, fields, tally, options, headerRow = 1 } = reading;
   let decoder: ReturnType<typeof chunkDecoder> | undefined;
   let parser: ReturnType<typeof findingParser> | undefined;
-  const stoppedAt = (why: string) => ({
-    where: `line ${parser?.line() ?? 1}`,
-    why,
-    fix: QUOTE_FIX,
-  });
+  const noteStop = (why: string | undefined) => {
+    const where = `line ${parser?.line() ?? 1}`;
+    if (why !== undefined) tally.stopped = { where, why, fix: QUOTE_FIX };
+  };
   try {
     for await (const bytes of chunks) {
       if (!decoder && bytes.subarray(0, 4).equals(Buffer.from('PK\u0003\u0004'))) {
@@ -175,14 +185,12 @@ async function* readRows(reading: Reading): AsyncGenerator<Row[]> {
       if (chunk.length > 0 && text.length === 0) throw noHeader(reading);
       parser ??= findingParser(options.delimiter ?? delimiterOf(text, fields), headerRow);
       tally.nul ||= text.includes(0);
-      const why = await parser.write(text);
-      if (why !== undefined) tally.stopped = stoppedAt(why);
+      noteStop(await parser.write(text));
       yield parser.take();
     }
     if (parser === undefined || decoder === undefined) return;
     if (!decoder.decode(undefined)) throw decoder.refusal(name, parser.line());
-    const why = await parser.end();
-    if (why !== undefined) tally.stopped = stoppedAt(why);
+    noteStop(await parser.end());
     yield parser.take();
   } finally {
     parser?.close();
@@ -195,29 +203,122 @@ const QUOTE_FIX =
 const EXCEL_FIX =
   'export empty cells at the end, which Excel leaves out: move a column that is always filled there';
 
-/** Salesforce writes five. */
-const MOST_FOOTER_LINES = 20;
+const SAMPLE_RECORDS = 50;
 
 /**
- * Recognizes the footer of a report: a total, a copyright, the name of its author. Each of its
- * lines is a row of one cell, and the first one follows a blank line. Because they can be
- * recognized only at the end of the file, they are held back until then. A file that was cut off in
- * the first cell of a record looks the same. So without a last line break there is no footer,
- * whatever `finalNewline` states. `width` is that of the header.
+ * Returns the delimiter with which a record contains the most requested fields. If several are
+ * equal, the one that splits the largest number of following rows into the header's width wins,
+ * then the one with the most columns. Text in quotes is never counted. For a file with one column,
+ * the result is a comma.
  */
-function createFooter(width: number) {
-  const lines: number[] = [];
-  let hasRecords = false;
+function delimiterOf(sample: Buffer, fields: readonly string[]): Delimiter {
+  const records = firstRecords(sample.toString('utf8'));
+  const [first, ...rows] = records;
+  const line = unquote(first ?? '').toLowerCase();
+  const stated = delimiters.find((delimiter) => line === `sep=${delimiter}`);
+  if (stated !== undefined) return stated;
+  if (first === undefined) return ',';
+  const countFields = (record: string, delimiter: Delimiter) => {
+    const names = new Set(splitRecord(record, delimiter).map(unquote));
+    return fields.filter((field) => names.has(field)).length;
+  };
+  const scores = delimiters.map((delimiter) => {
+    const width = splitRecord(first, delimiter).length;
+    return {
+      delimiter,
+      found: Math.max(...records.map((record) => countFields(record, delimiter))),
+      several: width > 1 ? 1 : 0,
+      even: rows.filter((row) => splitRecord(row, delimiter).length === width).length,
+      width,
+    };
+  });
+  const [best] = scores.toSorted(
+    (a, b) => b.found - a.found || b.several - a.several || b.even - a.even || b.width - a.width,
+  );
+  return best?.delimiter ?? ',';
+}
+
+/** Returns whether a row is the line `sep=;`, which tells Excel the delimiter. */
+function isSeparatorLine([first = '', ...others]: readonly string[]): boolean {
+  return /^sep=.?$/i.test(first) && others.every((field) => field === '');
+}
+
+/** Returns where a line begins, the first of which is 1; the end if there are fewer lines. */
+function startOfLine(text: Buffer, line: number): number {
+  const above = new RegExp(`^(?:[^\\r\\n]*(?:\\r\\n?|\\n)){${line - 1}}`);
+  return above.exec(text.toString('latin1'))?.[0].length ?? text.length;
+}
+
+/** Returns the cells of one record, and is more tolerant than the parser that reads the file. */
+function splitRecord(record: string, delimiter: Delimiter): string[] {
+  const cells: string[] = [];
+  let start = 0;
+  let quoted = false;
+  for (let at = 0; at <= record.length; at += 1) {
+    const character = record[at];
+    if (character === '"') quoted = !quoted;
+    if (at < record.length && (quoted || character !== delimiter)) continue;
+    cells.push(record.slice(start, at));
+    start = at + 1;
+  }
+  return cells;
+}
+
+function unquote(cell: string): string {
+  const text = cell.replace(/^"([^]*)"$/, (_, inner: string) => inner.replaceAll('""', '"'));
+  return text.trim();
+}
+
+/** Returns the first records, except blank lines and a record that the sample cuts off. */
+function firstRecords(text: string): string[] {
+  const records: string[] = [];
+  let start = 0;
+  let quoted = false;
+  for (let at = 0; at < text.length && records.length < SAMPLE_RECORDS; at += 1) {
+    const character = text[at];
+    if (character === '"') quoted = !quoted;
+    if (quoted || (character !== '\n' && character !== '\r')) continue;
+    if (at > start) records.push(text.slice(start, at));
+    start = at + 1;
+  }
+  // The header is needed even if the sample holds nothing else.
+  if (records.length === 0 && text.length > 0) records.push(text.slice(start));
+  return records.map((record) => record.replace(/^\uFEFF/, ''));
+}
+
+/** Creates the decoder to UTF-8 of a file with this beginning; its byte order mark counts first. */
+function chunkDecoder(sample: Buffer, encoding: Encoding = 'utf-8') {
+  const label = markedEncoding(sample) ?? (encoding === 'utf-16' ? 'utf-16le' : encoding);
+  const isUtf8 = label === 'utf-8';
+  const isUnmarkedUtf16 = isUtf8 && hasUtf16Pattern(sample);
+  const decoder = new TextDecoder(label, { fatal: true });
   return {
-    /** Returns whether the row is held back. If not, the rows held before it are no footer. */
-    takes({ line, fields, isAfterBlank }: Row): boolean {
-      hasRecords ||= fields.length === width;
-      const isPart = hasRecords && width > 1 && fields.length === 1;
-      if (!isPart || lines.length === MOST_FOOTER_LINES) return false;
-      if (lines.length === 0 && !isAfterBlank) return false;
-      lines.push(line);
-      return true;
+    /**
+     * Returns the chunk in UTF-8, or undefined if it contains bytes that are invalid in the
+     * encoding. Call it with undefined at the end, because a character may span two chunks.
+     */
+    decode(chunk: Buffer | undefined): Buffer | undefined {
+      if (isUnmarkedUtf16) return undefined;
+      try {
+        const text = decoder.decode(chunk, { stream: chunk !== undefined });
+        return isUtf8 && chunk ? chunk : Buffer.from(text);
+      } catch (error) {
+        if (error instanceof TypeError) return undefined;
+        throw error;
+      }
     },
-    release: () => lines.splice(0),
+    refusal(name: string, line: number): Invalid {
+      if (isUnmarkedUtf16) {
+        const fix = 'set encoding: utf-16 in the source, or save the file as UTF-8';
+        return new Invalid(`${name}: the text is UTF-16`, { fix });
+      }
+      const fix = isUtf8
+        ? 'set encoding: windows-1252 in the source if a Western Windows program wrote it, or save the file as UTF-8'
+        : 'set the encoding of the source to the one that the export uses, or save the file as UTF-8';
+      const what = isUtf8 ? 'UTF-8' : label.replace(/le|be$/, '').toUpperCase();
+      return new Invalid(`${name}: the text is not ${what} (at or soon after line ${line})`, {
+        fix,
+      });
+    },
   };
 }

@@ -3,9 +3,14 @@ import {
   fileReturnsOptions,
   placedShape,
   refusePlacedFaults,
-} from '../shared/files/file-options.ts';
-import { headerRow } from '../shared/option-fields.ts';
-import { delimiters, encodings } from './csv-format.ts';
+  headerRow,
+} from '../shared/option-fields.ts';
+
+export const delimiters = [',', ';', '\t', '|'] as const;
+export type Delimiter = (typeof delimiters)[number];
+
+const encodings = ['utf-8', 'utf-16', 'windows-1252'] as const;
+export type Encoding = (typeof encodings)[number];
 
 export const csvOptions = z
   .strictObject({

@@ -11,7 +11,7 @@
  *   that is never closed                                     the end
  */
 import { CsvError, parse } from 'csv-parse';
-import type { Delimiter } from './csv-format.ts';
+import type { Delimiter } from './options.ts';
 
 /** Limits memory: an unclosed quote would turn the rest of the file into one field. */
 const RECORD_CHARACTERS = 32 * 1024 * 1024;
@@ -63,7 +63,7 @@ function rowParser(delimiter: Delimiter, first: number, isWary = false) {
     const why = await new Promise<string | undefined>((resolve, reject) => {
       call((error) => {
         if (!error) resolve(undefined);
-        else if (error instanceof CsvError) resolve(explain(error));
+        else if (error instanceof CsvError) resolve(reasons[error.code] ?? MISPLACED_QUOTE);
         else reject(error);
       });
     });
@@ -88,14 +88,12 @@ function rowParser(delimiter: Delimiter, first: number, isWary = false) {
   };
 }
 
-/** Returns the reason in our words: the library's quote the text, and may err in the line. */
-function explain({ code }: CsvError): string {
-  if (code === 'CSV_QUOTE_NOT_CLOSED') return 'opens a quote that is never closed';
-  if (code === 'CSV_MAX_RECORD_SIZE') {
-    return 'goes on for more than 32 MiB, most likely after a quote that is never closed';
-  }
-  return MISPLACED_QUOTE;
-}
+/** The reasons in our words: the library's quote the text, and may err in the line. */
+const reasons: Readonly<Record<string, string>> = {
+  CSV_QUOTE_NOT_CLOSED: 'opens a quote that is never closed',
+  CSV_MAX_RECORD_SIZE:
+    'goes on for more than 32 MiB, most likely after a quote that is never closed',
+};
 
 const MISPLACED_QUOTE = 'holds a quote where none may stand';
 

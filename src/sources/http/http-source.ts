@@ -3,35 +3,40 @@
  * JSON, all at once or page by page. With `one` it also returns a single record, and with `changes`
  * the records that changed since a given time.
  *
- * The end of this file explains the certificate. If a request fails after the first page, the read
- * ends without a certificate, and the opt-outs read so far are kept. The API cannot report whether
- * its data has changed, so a read stays valid for a quarter of an hour, and each read has a new
- * name.
+ * A comment below explains the certificate. If a request fails after the first page, the read ends
+ * without a certificate, and the opt-outs read so far are kept.
  *
  * The start time for `changes` is a time of the CRM's own clock, taken from its first response. If
  * that response states no time, there is no cursor.
  */
-import { pathSegment, queryValue } from '../../domain/address-part.ts';
+import { pathSegment, queryValue, isDotSegment } from '../../domain/address-part.ts';
 import { Invalid } from '../../domain/errors.ts';
-import { createAsking, type Said, type Surroundings } from '../shared/crm-request.ts';
+import { createAsking, type Said, type Surroundings, type Asking } from '../shared/crm-request.ts';
+import { brokenFlaws, type Flaw, markOf, stoppedBy } from '../shared/read-certificate.ts';
+import { jsonRecords } from '../shared/record-fields.ts';
 import {
-  certificateOf,
-  holding,
-  withCursor,
-  stoppedBy,
-  type Flaw,
-  brokenFlaw,
-  markOf,
-} from '../shared/read-certificate.ts';
-import { jsonRecords } from '../shared/json-records.ts';
-import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.ts';
-import type { ChangesOptions, HttpOptions } from './options.ts';
-import { howToReadOn, createPaging, type Next, type ReadPage } from './paging.ts';
+  type ListEnd,
+  type Listing,
+  sessionSource,
+  sessionWriteBack,
+} from '../shared/session-source.ts';
+import type { ReadRequest, ReportResult, Source, SourceRecord, WriteBack } from '../source.ts';
+import type { ChangesOptions, HttpOptions, HttpReturnsOptions } from './options.ts';
+import {
+  countOf,
+  createPaging,
+  howToReadOn,
+  type Next,
+  type ReadPage,
+  signsIn,
+  type Stated,
+} from './paging.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { milliseconds } from '../../domain/values/config-value.ts';
 import { httpDate } from '../../http/rate-limit-headers.ts';
 import { fieldAt } from '../../domain/values/record-field.ts';
-import { signsIn, countOf, type Stated } from './more-signs.ts';
 import { counted } from '../../domain/values/counted.ts';
+import type { OptOutReport } from '../../domain/opt-out-report.ts';
 
 const mend = { credentials: 'the headers', request: 'url and page' };
 const mendChanges = { ...mend, request: 'changes' };
@@ -49,55 +54,68 @@ export function httpSource(
 ): Source {
   const { clock } = surroundings;
   const { one, changes } = options;
-  const since = changes && createSince(changes);
-  const { keep, still } = holding(clock);
-  const around = { ...surroundings, id };
-  return {
-    async *read(request) {
-      const name = `http-${clock.now()}`;
-      const found = yield* readList(options, { ...around, name, request, ofChanges: false });
-      keep(name);
-      const { certificate, begunAt } = found;
-      return since ? withCursor(certificate, since.after(begunAt)) : certificate;
+  const mends = { read: mend, changes: mendChanges, one: mendOne };
+  const list = (asking: Asking, url: string, request: ReadRequest, ofChanges: boolean) =>
+    readList(asking, { ...options, url }, { clock, id, request, ofChanges });
+  return sessionSource<Asking>('http', clock, {
+    open: (_, part) => createAsking({ ...options, mend: mends[part] }, surroundings),
+    async *read(asking, request) {
+      const { begunAt, flaws } = yield* list(asking, options.url, request, false);
+      return { flaws, ...(changes && { cursor: cursorAfter(changes, begunAt) }) };
     },
-    ...(since && {
-      async *changes(cursor, request): AsyncGenerator<SourceRecord[], Certificate | 'lost'> {
-        const sinceMs = since.read(cursor);
-        if (sinceMs === undefined) return 'lost';
-        const name = `http-${clock.now()}`;
-        const ofChanges = { ...options, url: since.addressAt(sinceMs) };
-        const found = yield* readList(ofChanges, { ...around, name, request, ofChanges: true });
+    ...(changes && {
+      async *changes(asking, since, request): Listing<ListEnd | 'lost'> {
+        const sinceMs = Date.parse(since);
+        if (Number.isNaN(sinceMs)) return 'lost';
+        const found = yield* list(asking, addressAt(changes, sinceMs), request, true);
         // If the CRM's clock was set back, changes made before the old time would be missing from
         // the list.
         if (found.isLost || sinceMs > (found.answeredAt ?? sinceMs)) return 'lost';
-        keep(name);
-        return withCursor(found.certificate, since.after(found.begunAt, sinceMs));
+        return { flaws: found.flaws, cursor: cursorAfter(changes, found.begunAt, sinceMs) };
       },
     }),
-    still,
     ...(one !== undefined && {
-      async one(wanted, { fields, signal }) {
-        const asking = createAsking({ ...options, mend: mendOne }, surroundings);
-        try {
-          // An id that would change the path throws Invalid.
-          const address = one.replaceAll('{id}', () => pathSegment(wanted));
-          const said = await asking.ask({ address }, signal);
-          if (said && idOf(said.value, id) !== wanted) {
-            const what = 'one answers no record of the id asked for';
-            throw new Invalid(`${asking.host}: ${what}`, { fix: 'correct one' });
-          }
-          const records = jsonRecords(fields);
-          return said && records.recordOf(said.value, 'the record by its id', said.text);
-        } finally {
-          await asking.close();
+      async one(asking, wanted, { fields, signal }) {
+        // An id that would change the path throws Invalid.
+        const address = one.replaceAll('{id}', () => pathSegment(wanted));
+        const said = await asking.ask({ address }, signal);
+        if (said && idOf(said.value, id) !== wanted) {
+          const what = 'one answers no record of the id asked for';
+          throw new Invalid(`${asking.host}: ${what}`, { fix: 'correct one' });
         }
+        const where = 'the record by its id';
+        return said && jsonRecords(fields).recordOf(said.value, where, said.text);
       },
     }),
-  };
+  });
 }
 
-interface Reading extends Surroundings {
-  name: string;
+// A cursor is a time of the CRM's clock in whole seconds, as in its Date header.
+
+/** Returns the cursor after a read begun then, never before `sinceMs`; undefined if unknown. */
+function cursorAfter(
+  { overlap }: ChangesOptions,
+  begunAt: number | undefined,
+  sinceMs = Number.NEGATIVE_INFINITY,
+): string | undefined {
+  if (begunAt === undefined) return undefined;
+  return toIso(Math.max(sinceMs, begunAt - milliseconds(overlap)));
+}
+
+/** Returns the address of the list of changes since then. */
+function addressAt({ url, format }: ChangesOptions, ms: number): string {
+  const seconds = Math.floor(ms / 1000);
+  const unix = String(format === 'unix' ? seconds : seconds * 1000);
+  return url.replaceAll('{since}', () => queryValue(format === 'iso' ? toIso(ms) : unix));
+}
+
+/** Formats a time without fractions of a second, because some APIs reject them. */
+function toIso(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+interface Reading {
+  clock: Clock;
   id: string;
   request: ReadRequest;
   /** Whether it lists changes: it may no longer exist, and its paging was proven before. */
@@ -106,7 +124,7 @@ interface Reading extends Surroundings {
 
 /** How a list was read. Times are of the CRM's clock in epoch milliseconds, if it states any. */
 interface ListingResult {
-  certificate: Certificate;
+  flaws: readonly Flaw[];
   /** Whether the list of changes no longer exists. */
   isLost: boolean;
   /** The earliest time whose state the first response may show. */
@@ -117,12 +135,11 @@ interface ListingResult {
 
 /** Yields the records page by page. Throws the error that prevents the first response. */
 async function* readList(
+  asking: Asking,
   options: HttpOptions,
-  { name, id, request, ofChanges, ...surroundings }: Reading,
-): AsyncGenerator<SourceRecord[], ListingResult> {
+  { clock, id, request, ofChanges }: Reading,
+): Listing<ListingResult> {
   const { fields, signal } = request;
-  const { clock } = surroundings;
-  const asking = createAsking({ ...options, mend: ofChanges ? mendChanges : mend }, surroundings);
   const records = jsonRecords(fields);
   const proof = createProof(id, options.total, howToReadOn(options));
   const paging = createPaging(options, asking.host, ofChanges);
@@ -156,42 +173,38 @@ async function* readList(
   let times: { begunAt?: number; answeredAt?: number } = {};
   let isLost = false;
   let address: string | undefined = paging.first;
-  try {
-    for (let number = 1; address !== undefined; number += 1) {
-      if (number > MOST_PAGES) {
-        const why = `the list has more than ${MOST_PAGES} pages`;
-        proof.stop({ why, fix: 'have larger pages' });
-        break;
-      }
-      const askedAt = clock.monotonic();
-      const page: Page | 'lost' | void = await readPage(address, number).catch((error: unknown) => {
-        proof.stop(stoppedBy(error, { hasBegun: number > 1, where: `at page ${number}` }));
-      });
-      isLost = page === 'lost';
-      if (!page || page === 'lost') break;
-      const { batch, next, answeredAt }: Page = page;
-      if (number === 1 && answeredAt !== undefined) {
-        // A slow response may show the state at the time of the request.
-        const tookMs = Math.max(0, clock.monotonic() - askedAt);
-        times = { begunAt: answeredAt - tookMs, answeredAt };
-      }
-      for (let start = 0; start < batch.length; start += BATCH_RECORDS) {
-        yield batch.slice(start, start + BATCH_RECORDS);
-      }
-      if ('end' in next && next.end === 'unmarked') proof.endUnmarked(next.flaw);
-      if ('end' in next && next.end === 'wrong') proof.stop(next.flaw);
-      address = 'end' in next ? undefined : next.address;
+  for (let number = 1; address !== undefined; number += 1) {
+    if (number > MOST_PAGES) {
+      const why = `the list has more than ${MOST_PAGES} pages`;
+      proof.stop({ why, fix: 'have larger pages' });
+      break;
     }
-    const flaws = proof.flaws();
-    const lack = records.lacking();
-    // A record that could not be read may contain the field.
-    if (lack !== undefined && flaws.length === 0 && !ofChanges) {
-      throw new Invalid(`${asking.host}: ${lack}`);
+    const askedAt = clock.monotonic();
+    const page: Page | 'lost' | void = await readPage(address, number).catch((error: unknown) => {
+      proof.stop(stoppedBy(error, number > 1, `at page ${number}`));
+    });
+    isLost = page === 'lost';
+    if (!page || page === 'lost') break;
+    const { batch, next, answeredAt }: Page = page;
+    if (number === 1 && answeredAt !== undefined) {
+      // A slow response may show the state at the time of the request.
+      const tookMs = Math.max(0, clock.monotonic() - askedAt);
+      times = { begunAt: answeredAt - tookMs, answeredAt };
     }
-    return { ...times, isLost, certificate: certificateOf(name, flaws) };
-  } finally {
-    await asking.close();
+    for (let start = 0; start < batch.length; start += BATCH_RECORDS) {
+      yield batch.slice(start, start + BATCH_RECORDS);
+    }
+    if ('end' in next && next.end === 'unmarked') proof.endUnmarked(next.flaw);
+    if ('end' in next && next.end === 'wrong') proof.stop(next.flaw);
+    address = 'end' in next ? undefined : next.address;
   }
+  const flaws = proof.flaws();
+  const lack = records.lacking();
+  // A record that could not be read may contain the field.
+  if (lack !== undefined && flaws.length === 0 && !ofChanges) {
+    throw new Invalid(`${asking.host}: ${lack}`);
+  }
+  return { ...times, isLost, flaws };
 }
 
 interface Page {
@@ -210,23 +223,17 @@ function findList(
   const list = records === undefined ? value : fieldAt(value, records);
   if (Array.isArray(list)) return list;
   if (status === NO_CONTENT || value === null || list === null) return [];
-  if (number > 1 && isEmpty(value, records)) return [];
   if (records === undefined) {
-    throw new Invalid(`${host}: the answer is no list`, {
-      fix: 'name with records where in it the list stands',
-    });
+    const fix = 'name with records where in it the list stands';
+    throw new Invalid(`${host}: the answer is no list`, { fix });
   }
-  throw new Invalid(`${host}: there is no list at records in the answer`, {
-    fix: 'correct records of the source',
-  });
-}
-
-/** Returns whether nothing stands where the list would be, and no message about a failure. */
-function isEmpty(value: unknown, records: string | undefined): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  if (Object.keys(value).length === 0) return true;
-  const parent = records?.includes('.') && fieldAt(value, records.replace(/\.[^.]*$/, ''));
-  return typeof parent === 'object' && parent !== null && Object.keys(parent).length === 0;
+  // After page one, nothing may stand where the list would be, and no message about a failure.
+  const parent = records.includes('.') && fieldAt(value, records.replace(/\.[^.]*$/, ''));
+  const isEmpty = (one: unknown) =>
+    typeof one === 'object' && one !== null && Object.keys(one).length === 0;
+  if (number > 1 && typeof value === 'object' && (isEmpty(value) || isEmpty(parent))) return [];
+  const fix = 'correct records of the source';
+  throw new Invalid(`${host}: there is no list at records in the answer`, { fix });
 }
 
 /** Returns the flaw of a list whose last page, of this number, says that there is more. */
@@ -247,33 +254,6 @@ function findContinuation(
   const read = `${pages?.path} is ${pages?.count}, and ${counted(number, 'page')} came`;
   const why = `the answer says that more pages follow: ${sign?.says ?? read}`;
   return { why, fix: howToReadOn(options, sign) };
-}
-
-/** Creates cursors: a time of the CRM's clock in whole seconds, as in its Date header. */
-function createSince({ url, format, overlap }: ChangesOptions) {
-  const overlapMs = milliseconds(overlap);
-  return {
-    /** Returns the time in a cursor, or undefined if the cursor is not valid. */
-    read(cursor: string): number | undefined {
-      const ms = Date.parse(cursor);
-      return Number.isNaN(ms) ? undefined : ms;
-    },
-    /** Returns the address of the list of changes since then. */
-    addressAt(ms: number): string {
-      const seconds = Math.floor(ms / 1000);
-      const unix = String(format === 'unix' ? seconds : seconds * 1000);
-      return url.replaceAll('{since}', () => queryValue(format === 'iso' ? iso(ms) : unix));
-    },
-    /** Returns the cursor after a read begun then, never before `sinceMs`; undefined if unknown. */
-    after(begunAt: number | undefined, sinceMs = Number.NEGATIVE_INFINITY): string | undefined {
-      return begunAt === undefined ? undefined : iso(Math.max(sinceMs, begunAt - overlapMs));
-    },
-  };
-}
-
-/** Formats a time without fractions of a second, because some APIs reject them. */
-function iso(ms: number): string {
-  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
 // Decides whether a read over HTTP was complete:
@@ -320,12 +300,9 @@ function createProof(id: string, total: string | undefined, more: string) {
     /** Notes that the list ended early, regardless of any total. */
     stop: (flaw: Flaw) => void (stopped = flaw),
     flaws(): Flaw[] {
-      const flaws: Flaw[] = [];
       if (stopped) return [stopped];
-      if (broken.length > 0) {
-        const fix = 'mend those records in the CRM';
-        flaws.push(brokenFlaw('record', { count: broken.length, first: broken[0], fix }));
-      }
+      const fixBroken = 'mend those records in the CRM';
+      const flaws = brokenFlaws('record', broken.length, broken[0], fixBroken);
       if (total === undefined) {
         // Within one response, two records with the same id cannot stand for a missing one.
         const count = answers > 1 ? seen.size : records;
@@ -364,4 +341,87 @@ function toText(value: unknown): string {
   } catch {
     return 'nested too deeply to be told from others';
   }
+}
+
+// Reports opt-outs to an HTTP API: one request per report, with the report's id as Idempotency-Key.
+// An API that supports this header processes each report once. Even without it, writing the same
+// opt-out twice changes nothing.
+//
+//   2xx                        reported
+//   404, 410                   the CRM does not have this person: rejected
+//   400, 409, 413, 422         the CRM does not accept this report: rejected
+//   anything else              handled as for a read (crm-request.ts); the run sends no further
+//                              reports
+
+const MOST_WAIT_MS = 20_000;
+const done = [200, 201, 202, 203, 204, 205, 206, 207, 208, 226];
+const gone = [404, 410];
+const accepts = [...done, ...gone, 400, 409, 413, 422];
+const mendReturns = { credentials: 'the headers', request: 'url, method and body', of: 'returns' };
+
+export function httpReturns(options: HttpReturnsOptions, surroundings: Surroundings): WriteBack {
+  const { url } = options;
+  const needsId = (url + JSON.stringify(options.body ?? '')).includes('{id}');
+  const { host } = new URL(url);
+  return sessionWriteBack({
+    takes: ({ crmId }) => !needsId || crmId !== '',
+    look: () => `reported to ${host}, by ${options.method}`,
+    open: () =>
+      createAsking({ ...options, mend: mendReturns, mostWaitMs: MOST_WAIT_MS }, surroundings),
+    report: async (asking, one, signal) => report(asking, one, options, signal),
+  });
+}
+
+async function report(
+  asking: Asking,
+  { id, email, crmId, channel, cause, by }: OptOutReport,
+  { url, method, body }: HttpReturnsOptions,
+  signal: AbortSignal,
+): Promise<ReportResult> {
+  const at = new Date(by).toISOString();
+  const values = new Map(Object.entries({ return: id, id: crmId, email, channel, cause, at }));
+  const valueOf = (name: string) => values.get(name) ?? '';
+  const [path = '', query] = url.split(/(?=\?)/, 2);
+  const inPath = [...path.matchAll(place)].map(([, name = '']) => valueOf(name));
+  if (inPath.some(isDotSegment)) {
+    const reason = 'an id of dots makes the address that of something else';
+    return { is: 'rejected', reason, fix: 'give the record another id, or name it in body' };
+  }
+  const said = await asking.ask(
+    {
+      address:
+        filled(path, (name) => pathSegment(valueOf(name))) +
+        filled(query ?? '', (name) => queryValue(valueOf(name))),
+      method,
+      headers: { 'idempotency-key': id },
+      ...(body !== undefined && {
+        body: { type: 'application/json', text: JSON.stringify(inside(body, valueOf)) },
+      }),
+      accepts,
+    },
+    signal,
+  );
+  const status = said?.status ?? 404;
+  if (done.includes(status)) return { is: 'told' };
+  const isGone = gone.includes(status);
+  const reason = isGone ? 'does not have this person' : 'refused it';
+  const fix = isGone
+    ? 'is url of returns the address of a record?'
+    : 'correct url and body of returns, or the record in the CRM';
+  return { is: 'rejected', reason: `the CRM ${reason} (${status})`, fix };
+}
+
+const place = /\{(\w+)\}/g;
+
+function filled(text: string, valueOf: (name: string) => string): string {
+  return text.replaceAll(place, (_, name: string) => valueOf(name));
+}
+
+/** Fills in the placeholders in a JSON value's texts, but not in its field names. */
+function inside(value: unknown, valueOf: (name: string) => string): unknown {
+  if (typeof value === 'string') return filled(value, valueOf);
+  if (Array.isArray(value)) return value.map((inner) => inside(inner, valueOf));
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).map(([name, inner]) => [name, inside(inner, valueOf)]);
+  return Object.fromEntries(entries);
 }

@@ -1,7 +1,15 @@
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
-import { fault, issueOf } from '../../domain/schema-fault.ts';
-import { addressFault, flag, headers, overlap, text, whole } from '../shared/option-fields.ts';
+import { fault, reporter } from '../../domain/schema-fault.ts';
+import {
+  addressFault,
+  flag,
+  headers,
+  overlap,
+  requestTimeout,
+  text,
+  whole,
+} from '../shared/option-fields.ts';
 
 const page = z
   .strictObject({
@@ -15,8 +23,7 @@ const page = z
     sizeValue: whole(1, 100_000, 'Number of records per page').optional(),
   })
   .superRefine(({ cursor, param, number, first, size, sizeValue }, context) => {
-    const wrong = (path: string, reason: string, fix: string) =>
-      context.addIssue(issueOf(fault(reason, fix), [path]));
+    const wrong = reporter(context);
     if (cursor === undefined && number === undefined)
       wrong('cursor', 'is missing', 'add it, or number, as the API counts its pages');
     if (cursor !== undefined && number !== undefined)
@@ -60,26 +67,24 @@ export const httpOptions = z
     page: page.optional(),
     one: text('Address of a single record, with {id} in place of its id').optional(),
     changes: changes.optional(),
-    timeoutMs: whole(1, 600_000, 'Time-out of a request, in milliseconds').prefault(30_000),
+    timeoutMs: requestTimeout(30_000),
     allowHttp: flag('Allows plain HTTP to another machine').prefault(false),
   })
   .superRefine(({ url, one, page: paging, changes: list, allowHttp }, context) => {
-    const wrong = (path: string[], mistake: Fault | undefined) =>
-      mistake && context.addIssue(issueOf(mistake, path));
-    wrong(['url'], addressFault(url, allowHttp) ?? paramFault(url, paging));
-    if (one !== undefined) {
-      const noId = fault('does not say where the id belongs', 'write {id} there');
-      const absent = one.includes('{id}') ? undefined : noId;
-      wrong(['one'], addressFault(one, allowHttp) ?? absent ?? hostFault(one, url));
-    }
+    const wrong = reporter(context);
+    const templateFault = (address: string, what: string, place: string) => {
+      const noPlace = fault(`does not say where the ${what} belongs`, `write ${place} there`);
+      const absent = address.includes(place) ? undefined : noPlace;
+      return addressFault(address, allowHttp) ?? absent ?? hostFault(address, url);
+    };
+    wrong('url', addressFault(url, allowHttp) ?? paramFault(url, paging));
+    if (one !== undefined) wrong('one', templateFault(one, 'id', '{id}'));
     if (list === undefined) return;
     if (one === undefined) {
       const why = 'needs the address of a single record, for the others of a person who changed';
-      wrong(['changes'], fault(why, 'add one'));
+      wrong('changes', why, 'add one');
     }
-    const noTime = fault('does not say where the time belongs', 'write {since} there');
-    const absent = list.url.includes('{since}') ? undefined : noTime;
-    const mistake = addressFault(list.url, allowHttp) ?? absent ?? hostFault(list.url, url);
+    const mistake = templateFault(list.url, 'time', '{since}');
     wrong(['changes', 'url'], mistake ?? paramFault(list.url, paging));
   });
 export type HttpOptions = z.infer<typeof httpOptions>;
@@ -120,12 +125,11 @@ export const httpReturnsOptions = z
     allChannels: flag(
       'The request opts the person out of every channel, whichever of them the person left',
     ).optional(),
-    timeoutMs: whole(1, 600_000, 'Time-out of a request, in milliseconds').prefault(30_000),
+    timeoutMs: requestTimeout(30_000),
     allowHttp: flag('Allows plain HTTP to another machine').prefault(false),
   })
   .superRefine(({ url, body, allowHttp }, context) => {
-    const wrong = (path: string, mistake: Fault | undefined) =>
-      mistake && context.addIssue(issueOf(mistake, [path]));
+    const wrong = reporter(context);
     const filledHost = fault('fills in its host', 'write that as it is');
     const inHost = URL.parse(url)?.host.includes('{') ? filledHost : undefined;
     wrong('url', addressFault(url, allowHttp) ?? fillFault(url) ?? inHost);

@@ -5,7 +5,6 @@
  */
 import { pathSegment, queryValue } from '../../domain/address-part.ts';
 import { z } from 'zod';
-import type { Clock } from '../../domain/clock.ts';
 import { Invalid, RateLimited, Unavailable } from '../../domain/errors.ts';
 import { httpDate, observe } from '../../http/rate-limit-headers.ts';
 import {
@@ -16,10 +15,11 @@ import {
   type Surroundings,
   waitedTooLong,
 } from '../shared/crm-request.ts';
-import { idOf } from './contact-record.ts';
-import { smallText } from '../shared/files/local-file.ts';
+import { smallText } from '../shared/files/file-origin.ts';
 import { type HubspotOptions, isToken } from './options.ts';
 import { fieldAt } from '../../domain/values/record-field.ts';
+import { isRecord, jsonRecords } from '../shared/record-fields.ts';
+import type { SourceRecord } from '../source.ts';
 
 /** The maximum number of contacts that HubSpot returns at once. */
 const PAGE = 100;
@@ -36,7 +36,7 @@ const search = `${contacts}/search`;
 /** Too many requests, a temporarily locked record, and an account that is being moved. */
 const later = [429, 423, 477];
 
-export interface ContactPage {
+interface ContactPage {
   values: unknown[];
   text: string;
   /** The cursor of the next page; undefined on the last page. */
@@ -49,15 +49,11 @@ interface Of {
   archived: boolean;
 }
 
-export function createApi(
-  { url, token, timeoutMs }: { url: string; token: string; timeoutMs: number },
-  around: Surroundings & { pace: Pace },
-) {
-  const headers = { authorization: `Bearer ${token}` };
-  const mend = { credentials: 'the token', request: 'url' };
-  const asking = createAsking({ url, headers, timeoutMs, mend }, around);
-  const { host } = asking;
-  const patiently = askPatiently(asking, around, { accepts: [403], mostWaitMs: MOST_WAIT_MS });
+/** Opens a session with the token of now. */
+export function openApi(options: HubspotOptions, around: Surroundings & { pace: Pace }) {
+  const { url } = options;
+  const patience = { accepts: [403], mostWaitMs: MOST_WAIT_MS };
+  const { host, ask: patiently, close } = openAsking(options, around, patience);
   const ask = async (question: CrmRequest, signal: AbortSignal): Promise<Said | undefined> => {
     const said = await patiently(question, signal);
     if (said?.status !== 403) return said;
@@ -143,12 +139,12 @@ export function createApi(
       read(single, said, host);
       return { values: [said.value], text: said.text, next: undefined };
     },
-    close: () => asking.close(),
+    close,
   };
 }
 
 /** Requests. They throw the errors of a request, and Invalid for a response of another shape. */
-export type Api = ReturnType<typeof createApi>;
+export type Api = ReturnType<typeof openApi>;
 
 function queryOf({ properties, archived }: Of): Record<string, string> {
   return { properties: properties.join(','), archived: String(archived) };
@@ -179,16 +175,21 @@ function read<T>(shape: z.ZodType<T>, said: Said | undefined, host: string): T {
 }
 
 /**
- * Returns a function that sends a request when its turn comes, and repeats it while HubSpot says
- * that it came too early. Throws RateLimited after `mostWaitMs`, and at once if that is the day.
+ * Opens what sends each request when its turn comes, and repeats it while HubSpot says that it came
+ * too early. Throws RateLimited after `mostWaitMs`, and at once if that is the day.
  */
-export function askPatiently(
-  asking: Asking,
-  { pace, clock }: { pace: Pace; clock: Clock },
+export function openAsking(
+  options: HubspotOptions,
+  { pace, ...around }: Surroundings & { pace: Pace },
   { accepts, mostWaitMs }: { accepts: readonly number[]; mostWaitMs: number },
-) {
-  const { host } = asking;
-  return async (question: CrmRequest, signal: AbortSignal): Promise<Said | undefined> => {
+): Asking {
+  const headers = { authorization: `Bearer ${readToken(options)}` };
+  const mend = { credentials: 'the token', request: 'url' };
+  const { url, timeoutMs } = options;
+  const asking = createAsking({ url, headers, timeoutMs, mend, mostWaitMs }, around);
+  const { clock } = around;
+  const { host, close } = asking;
+  const ask = async (question: CrmRequest, signal: AbortSignal): Promise<Said | undefined> => {
     const { pathname } = new URL(question.address);
     for (let waitedMs = 0; ;) {
       const turnMs = pace.waitMs({ isSearch: pathname === search }, clock.monotonic());
@@ -207,10 +208,11 @@ export function askPatiently(
       await clock.sleep(waitMs, signal);
     }
   };
+  return { host, ask, close };
 }
 
 /** Returns the token; a file is read again each time. Throws Invalid if it holds none. */
-export function readToken({ token = '', tokenFile }: HubspotOptions): string {
+function readToken({ token = '', tokenFile }: HubspotOptions): string {
   if (tokenFile === undefined) return token;
   const text = smallText(tokenFile);
   if (isToken(text.trim())) return text.trim();
@@ -224,7 +226,7 @@ const SEARCH_MS = 250;
 const LEAST_MS = 1_000;
 const LOCKED_MS = 2_000;
 
-export type Pace = ReturnType<typeof createPace>;
+type Pace = ReturnType<typeof createPace>;
 
 /**
  * Determines how fast requests may be sent to HubSpot. The pace has no clock and does not wait; the
@@ -269,4 +271,68 @@ function laterBy({ status, headers, value }: Said, nowMs: number): number | 'day
 function readInterval(headers: Said['headers']): number {
   const given = headers['x-hubspot-ratelimit-interval-milliseconds'] ?? '';
   return /^\d{1,6}$/.test(given) ? Number(given) : INTERVAL_MS;
+}
+
+// Converts a HubSpot contact into a record: `{ id, createdAt, updatedAt, archived, properties }`.
+//
+// When contacts are merged, the ids of the merged contacts no longer refer to contacts of their
+// own. HubSpot lists these ids in the remaining contact, and returns that contact when one of them
+// is requested. The engine knows an opt-out of a merged contact by the merged id. The remaining
+// contact is therefore yielded again under the id of each merged contact, so that the opt-outs
+// recorded under that id carry over, as they do when a person's address changes. Several records
+// with the same address are one
+// person, and the strictest of them counts.
+
+/** The ids of merged contacts, in two formats: `7;8` and `7:1700000000000;8:1700000000000`. */
+export const mergedProperties = ['hs_merged_object_ids', 'hs_calculated_merged_vids'];
+
+interface Origin {
+  /** The position of a contact that has no id. */
+  where: string;
+  /** The text from which it was parsed; it may contain more than this contact. */
+  text: string;
+  /** Whether archived contacts were requested; not every response states this itself. */
+  archived: boolean;
+}
+
+export function contactRecords(fields: readonly string[]) {
+  const records = jsonRecords(fields);
+  /** Returns the record under another id, provided that the value is an object. */
+  const under = (id: string | undefined, value: unknown, { where, text, archived }: Origin) => {
+    const named = id === undefined ? {} : { id };
+    return records.recordOf(
+      isRecord(value) ? { archived, ...value, ...named } : value,
+      where,
+      text,
+    );
+  };
+  return {
+    /** Returns the contact, and a copy under the id of each contact merged into it. */
+    all(value: unknown, origin: Origin): SourceRecord[] {
+      const id = idOf(value);
+      if (id === undefined) return [under(id, value, origin)];
+      const losers = mergedInto(value).map((loser) =>
+        under(loser, value, { ...origin, where: `contact ${loser}, merged into ${id}` }),
+      );
+      return [under(id, value, { ...origin, where: `contact ${id}` }), ...losers];
+    },
+    /** Returns the contact that a request for an id brought, under its id or the merged one. */
+    one: under,
+  };
+}
+
+/** Returns the id of a contact, or undefined if it has no id in HubSpot's format. */
+export function idOf(value: unknown): string | undefined {
+  const id = fieldAt(value, 'id');
+  const text = typeof id === 'number' ? String(id) : id;
+  return typeof text === 'string' && /^\d{1,20}$/.test(text) ? text : undefined;
+}
+
+export function mergedInto(value: unknown): string[] {
+  const lists = mergedProperties.map((name) => fieldAt(value, `properties.${name}`));
+  const ids = lists
+    .flatMap((list) => (typeof list === 'string' ? list.split(';') : []))
+    .map((entry) => entry.split(':', 1)[0]?.trim() ?? '')
+    .filter((id) => /^\d{1,20}$/.test(id) && id !== idOf(value));
+  return [...new Set(ids)];
 }

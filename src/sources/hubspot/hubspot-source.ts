@@ -1,5 +1,6 @@
 /**
- * Reads the contacts of a HubSpot account. contact-record.ts explains merged contacts.
+ * Reads the contacts of a HubSpot account. hubspot-api.ts explains merged
+ * contacts.
  *
  * `read` reads the list of active contacts, then the list of archived ones. A contact that is
  * archived meanwhile is in the second list at the latest; in the reverse order it might be in
@@ -12,91 +13,72 @@
  * id. The search does not find archived contacts, and no list is ordered by time; the next full
  * read finds them, or an event does. The start time of a read comes from HubSpot's clock, because
  * it is compared with the times of changes.
- *
- * HubSpot cannot report whether anything has changed, so a read stays valid for a quarter of an
- * hour.
  */
 import { milliseconds } from '../../domain/values/config-value.ts';
-import type { Surroundings } from '../shared/crm-request.ts';
+import type { CrmRequest, Surroundings } from '../shared/crm-request.ts';
+import { brokenFlaws, type Flaw, stoppedBy } from '../shared/read-certificate.ts';
 import {
-  brokenFlaw,
-  certificateOf,
-  type Flaw,
-  holding,
-  withCursor,
-  stoppedBy,
-} from '../shared/read-certificate.ts';
-import type { Certificate, ReadRequest, Source, SourceRecord } from '../source.ts';
-import { type Api, createApi, readToken, createPace } from './hubspot-api.ts';
-import { contactRecords, idOf, mergedInto, mergedProperties } from './contact-record.ts';
-import type { HubspotOptions } from './options.ts';
+  type ListEnd,
+  type Listing,
+  sessionSource,
+  sessionWriteBack,
+} from '../shared/session-source.ts';
+import type { ReadRequest, Source, SourceRecord, WriteBack } from '../source.ts';
+import {
+  type Api,
+  contactRecords,
+  createPace,
+  idOf,
+  mergedInto,
+  mergedProperties,
+  openApi,
+  openAsking,
+} from './hubspot-api.ts';
+import type { HubspotOptions, HubspotReturnsOptions } from './options.ts';
 import { Unavailable, Invalid } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { quoted, hintsFor } from '../shared/field-suggestions.ts';
+import { quoted, hintsFor } from '../shared/record-fields.ts';
+import { pathSegment } from '../../domain/address-part.ts';
+import { fieldAt } from '../../domain/values/record-field.ts';
+import type { OptOutReport } from '../../domain/opt-out-report.ts';
 
 export function hubspotSource(options: HubspotOptions, surroundings: Surroundings): Source {
   const { clock } = surroundings;
   const around = { ...surroundings, pace: createPace() };
   const wanted = createProperties(clock);
   const overlapMs = milliseconds(options.overlap);
-  const { keep, still } = holding(clock);
-  const open = async () => createApi({ ...options, token: readToken(options) }, around);
-  const certified = (reading: string, flaws: readonly Flaw[], cursor: string | undefined) => {
-    keep(reading);
-    return withCursor(certificateOf(reading, flaws), cursor);
-  };
-  return {
-    async *read({ fields, signal }) {
-      const reading = `hubspot-${clock.now()}`;
-      const api = await open();
-      try {
-        const { properties, at } = await wanted.now(api, { fields, signal });
-        const flaws = yield* toRecords(listPages({ api, properties, signal }), fields);
-        const cursor = at === undefined ? undefined : new Date(at - overlapMs).toISOString();
-        return certified(reading, flaws, cursor);
-      } finally {
-        await api.close();
-      }
+  return sessionSource('hubspot', clock, {
+    open: () => openApi(options, around),
+    async *read(api, request): Listing {
+      const { properties, at } = await wanted.now(api, request);
+      const flaws = yield* toRecords(listPages(api, properties, request.signal), request.fields);
+      const cursor = at === undefined ? undefined : new Date(at - overlapMs).toISOString();
+      return { flaws, cursor };
     },
-    async *changes(
-      since,
-      { fields, signal },
-    ): AsyncGenerator<SourceRecord[], Certificate | 'lost'> {
-      const reading = `hubspot-${clock.now()}`;
+    async *changes(api, since, request): Listing<ListEnd | 'lost'> {
       const fromMs = Date.parse(since);
       if (Number.isNaN(fromMs)) return 'lost';
-      const api = await open();
-      try {
-        const { properties, at = fromMs } = await wanted.now(api, { fields, signal });
-        // HubSpot's clock was set back, or this is another account. Changes made before the old
-        // time would be missing from the list.
-        if (fromMs > at) return 'lost';
-        const flaws = yield* toRecords(listChanged({ api, properties, signal }, fromMs), fields);
-        const cursorMs = Math.max(fromMs, at - overlapMs);
-        return certified(reading, flaws, new Date(cursorMs).toISOString());
-      } finally {
-        await api.close();
-      }
+      const { fields, signal } = request;
+      const { properties, at = fromMs } = await wanted.now(api, request);
+      // HubSpot's clock was set back, or this is another account. Changes made before the old time
+      // would be missing from the list.
+      if (fromMs > at) return 'lost';
+      const flaws = yield* toRecords(listChanged(api, properties, signal, fromMs), fields);
+      return { flaws, cursor: new Date(Math.max(fromMs, at - overlapMs)).toISOString() };
     },
-    async one(id, request) {
+    async one(api, id, request) {
       if (!/^[1-9]\d{0,19}$/.test(id)) return undefined;
-      const api = await open();
-      try {
-        const properties = await wanted.lately(api, request);
-        for (const archived of [false, true]) {
-          const found = await api.one(id, { properties, archived }, request.signal);
-          if (!found) continue;
-          const origin = { where: `contact ${id}`, text: found.text, archived };
-          // If a merged contact is requested, HubSpot returns the remaining one.
-          return contactRecords(request.fields).one(id, found.values[0], origin);
-        }
-        return undefined;
-      } finally {
-        await api.close();
+      const properties = await wanted.lately(api, request);
+      for (const archived of [false, true]) {
+        const found = await api.one(id, { properties, archived }, request.signal);
+        if (!found) continue;
+        const origin = { where: `contact ${id}`, text: found.text, archived };
+        // If a merged contact is requested, HubSpot returns the remaining one.
+        return contactRecords(request.fields).one(id, found.values[0], origin);
       }
+      return undefined;
     },
-    still,
-  };
+  });
 }
 
 /** Yields the records of all pages. After the first one, a failure ends the read. */
@@ -117,21 +99,13 @@ async function* toRecords(
       if (batch.length > 0) yield batch;
     }
   } catch (error) {
-    return [stoppedBy(error, { hasBegun: pages > 0, where: `at page ${pages + 1}` })];
+    return [stoppedBy(error, pages > 0, `at page ${pages + 1}`)];
   }
-  const fix = 'mend those contacts in HubSpot';
-  const [first] = broken;
-  return broken.length > 0 ? [brokenFlaw('contact', { count: broken.length, first, fix })] : [];
+  return brokenFlaws('contact', broken.length, broken[0], 'mend those contacts in HubSpot');
 }
 
 /** Limits the number of pages; this is enough for ten million contacts. */
 const MOST_PAGES = 100_000;
-
-interface WantedPages {
-  api: Api;
-  properties: readonly string[];
-  signal: AbortSignal;
-}
 
 /** Some contacts as they appear in a response, and whether archived ones were requested. */
 interface Sheet {
@@ -141,7 +115,11 @@ interface Sheet {
 }
 
 /** Yields all contacts: first the active ones, then the archived ones. */
-async function* listPages({ api, properties, signal }: WantedPages): AsyncGenerator<Sheet, void> {
+async function* listPages(
+  api: Api,
+  properties: readonly string[],
+  signal: AbortSignal,
+): AsyncGenerator<Sheet, void> {
   for (const archived of [false, true]) {
     const seen = new Set<string>();
     let after: string | undefined;
@@ -158,7 +136,9 @@ async function* listPages({ api, properties, signal }: WantedPages): AsyncGenera
 
 /** Yields the contacts that changed since `fromMs`. */
 async function* listChanged(
-  { api, properties, signal }: WantedPages,
+  api: Api,
+  properties: readonly string[],
+  signal: AbortSignal,
   fromMs: number,
 ): AsyncGenerator<Sheet, void> {
   let above = '0';
@@ -188,7 +168,7 @@ function circling(host: string, what: string): Unavailable {
 }
 
 /** How long the property names are trusted when a single contact is read. */
-const HOLDS_MS = 15 * 60_000;
+const NAMES_HOLD_MS = 15 * 60_000;
 
 const own = ['id', 'createdAt', 'updatedAt', 'archived', 'archivedAt'];
 const inside = 'properties.';
@@ -203,33 +183,47 @@ function createProperties(clock: Clock) {
   let known: { names: ReadonlySet<string>; at: number } | undefined;
   /** Looks the names up now. Returns the properties, and HubSpot's time of that, if known. */
   const now = async (api: Api, { fields, signal }: ReadRequest) => {
-    const wanted = wantedProperties(fields, api.host);
+    refuseStrange(fields, api.host);
     const { names, at } = await api.names(signal);
     known = { names, at: clock.monotonic() };
-    return { properties: selectKnown(wanted, names, api.host), at };
+    return { properties: selectProperties(fields, names, api.host), at };
   };
   return {
     now,
     /** Returns the properties, using names that may have been looked up some time ago. */
     async lately(api: Api, request: ReadRequest): Promise<string[]> {
-      const isKnown = known && clock.monotonic() - known.at < HOLDS_MS;
+      const isKnown = known && clock.monotonic() - known.at < NAMES_HOLD_MS;
       if (!known || !isKnown) return (await now(api, request)).properties;
-      return selectKnown(wantedProperties(request.fields, api.host), known.names, api.host);
+      refuseStrange(request.fields, api.host);
+      return selectProperties(request.fields, known.names, api.host);
     },
   };
 }
 
 /** Throws Invalid for a field that a contact cannot have. */
-function wantedProperties(fields: readonly string[], host: string): string[] {
+function refuseStrange(fields: readonly string[], host: string): void {
   const strange = fields.find((field) => !own.includes(field) && !field.startsWith(inside));
-  if (strange !== undefined) {
-    const near = own.find((name) => name.toLowerCase() === strange.toLowerCase());
-    const mend = `write ${quoted(near ?? inside + strange)}`;
-    const has = `a contact has the fields ${own.join(', ')} and ${inside}NAME`;
-    throw new Invalid(`${host}: there is no field ${quoted(strange)}; ${has}`, { fix: mend });
-  }
-  const named = fields.filter((field) => field.startsWith(inside));
-  return [...new Set(named.map((field) => field.slice(inside.length)))];
+  if (strange === undefined) return;
+  const near = own.find((name) => name.toLowerCase() === strange.toLowerCase());
+  const mend = `write ${quoted(near ?? inside + strange)}`;
+  const has = `a contact has the fields ${own.join(', ')} and ${inside}NAME`;
+  throw new Invalid(`${host}: there is no field ${quoted(strange)}; ${has}`, { fix: mend });
+}
+
+function selectProperties(
+  fields: readonly string[],
+  names: ReadonlySet<string>,
+  host: string,
+): string[] {
+  const wanted = fields.flatMap((field) =>
+    field.startsWith(inside) ? field.slice(inside.length) : [],
+  );
+  const missing = [...new Set(wanted)].filter((name) => !names.has(name));
+  if (missing.length === 0) return [...new Set([...wanted, ...mergedProperties])];
+  const hints = hintsFor(missing, [...names]);
+  const none = `contacts have no property ${missing.map(quoted).join(', ')}`;
+  const mend = 'correct the configuration, by internal names, or make it in HubSpot';
+  throw new Invalid(`${host}: ${[none, ...hints].join('; ')}`, { fix: mend });
 }
 
 export async function hubspotProperties(
@@ -237,8 +231,7 @@ export async function hubspotProperties(
   surroundings: Surroundings,
   signal: AbortSignal,
 ): Promise<string[]> {
-  const token = readToken(options);
-  const api = createApi({ ...options, token }, { ...surroundings, pace: createPace() });
+  const api = openApi(options, { ...surroundings, pace: createPace() });
   try {
     const { names } = await api.names(signal);
     return [...names];
@@ -247,15 +240,54 @@ export async function hubspotProperties(
   }
 }
 
-function selectKnown(
-  wanted: readonly string[],
-  names: ReadonlySet<string>,
-  host: string,
-): string[] {
-  const missing = wanted.filter((name) => !names.has(name));
-  if (missing.length === 0) return [...new Set([...wanted, ...mergedProperties])];
-  const hints = hintsFor(missing, [...names]);
-  const none = `contacts have no property ${missing.map(quoted).join(', ')}`;
-  const mend = 'correct the configuration, by internal names, or make it in HubSpot';
-  throw new Invalid(`${host}: ${[none, ...hints].join('; ')}`, { fix: mend });
+// Reports opt-outs to HubSpot: an opt-out from one subscription through version 3 of its
+// communication preferences API, and one from all mail through version 4. Both identify the person
+// by address. An opt-out of a person who has already unsubscribed counts as reported.
+
+const MOST_WAIT_MS = 20_000;
+const accepts = [200, 201, 202, 204, 400, 404];
+const explanation = 'The person unsubscribed on the email platform.';
+
+export function hubspotReturns(
+  options: HubspotOptions,
+  { subscriptions = {}, legalBasis }: HubspotReturnsOptions,
+  surroundings: Surroundings,
+): WriteBack {
+  const { url } = options;
+  const pace = createPace();
+  const toRequest = ({ email, channel }: OptOutReport): CrmRequest => {
+    const all = `/communication-preferences/v4/statuses/${pathSegment(email)}/unsubscribe-all?channel=EMAIL`;
+    if (channel === '*') return { address: new URL(all, url).href, method: 'POST' };
+    const content = {
+      emailAddress: email,
+      subscriptionId: subscriptions[channel],
+      ...(legalBasis && { legalBasis, legalBasisExplanation: explanation }),
+    };
+    return {
+      address: new URL('/communication-preferences/v3/unsubscribe', url).href,
+      body: { type: 'application/json', text: JSON.stringify(content) },
+    };
+  };
+  return sessionWriteBack({
+    takes: ({ channel }) => channel === '*' || Object.hasOwn(subscriptions, channel),
+    look: () => `reported to ${new URL(url).host}, in its communication preferences`,
+    open: () =>
+      openAsking(options, { ...surroundings, pace }, { accepts, mostWaitMs: MOST_WAIT_MS }),
+    async report({ ask }, one, signal) {
+      const { status, value } = (await ask(toRequest(one), signal)) ?? { status: 404 };
+      const message = fieldAt(value, 'message');
+      const says = typeof message === 'string' ? message : '';
+      const isDone = /already (?:been )?(?:unsubscribed|opted out)/i.test(says);
+      if (status < 300 || isDone) return { is: 'told' };
+      const isBasis = status !== 404 && /legal ?basis/i.test(says);
+      return {
+        is: 'rejected',
+        reason:
+          status === 404
+            ? 'HubSpot does not have this person, or subscription (404)'
+            : `HubSpot refused it (${status})`,
+        fix: isBasis ? 'add legalBasis to returns' : 'correct subscriptions of returns',
+      };
+    },
+  });
 }

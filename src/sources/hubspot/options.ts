@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { fault, issueOf, says } from '../../domain/schema-fault.ts';
+import { reporter, requireOne, says } from '../../domain/schema-fault.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
-import { overlap, text, whole } from '../shared/option-fields.ts';
+import { overlap, requestTimeout, text } from '../shared/option-fields.ts';
 
 const noToken = says('is empty or holds what a header cannot carry', 'write the token alone');
 
@@ -15,25 +15,21 @@ export const hubspotOptions = z
       .optional(),
     tokenFile: text('File that contains the token, instead of token').optional(),
     url: text("Address of HubSpot's API").prefault('https://api.hubapi.com'),
-    timeoutMs: whole(1, 600_000, 'Time-out of a request, in milliseconds').prefault(30_000),
+    timeoutMs: requestTimeout(30_000),
     overlap: overlap("Maximum delay until HubSpot's search shows a change"),
   })
-  .superRefine(({ token, tokenFile, url: address }, context) => {
-    const wrong = (path: string, reason: string, fix: string) =>
-      context.addIssue(issueOf(fault(reason, fix), [path]));
-    const url = URL.parse(address);
+  .superRefine((given, context) => {
+    const wrong = reporter(context);
+    const url = URL.parse(given.url);
     if (!url || !/^https?:$/.test(url.protocol))
       wrong('url', 'is no web address', 'write https://HOST');
     else if (url.username || url.password)
       wrong('url', 'holds a user or password', 'move it to token');
     else if (url.pathname !== '/' || url.search || url.hash)
       wrong('url', 'holds more than a host', 'end it before the path');
-    else if (url.protocol !== 'https:' && !isLoopback(address))
+    else if (url.protocol !== 'https:' && !isLoopback(given.url))
       wrong('url', 'would send people and the token unencrypted', 'use https');
-    if (token === undefined && tokenFile === undefined)
-      wrong('token', 'is missing', 'add it, or tokenFile');
-    if (token !== undefined && tokenFile !== undefined)
-      wrong('tokenFile', 'stands beside token', 'keep one of the two');
+    requireOne(context, given, 'token', 'tokenFile');
   });
 export type HubspotOptions = z.infer<typeof hubspotOptions>;
 

@@ -12,8 +12,8 @@ import {
   type FileSurroundings,
   lineFile,
 } from '../shared/files/line-file.ts';
-import { hasUtf16Pattern, markedEncoding } from '../shared/files/detect-encoding.ts';
-import { jsonRecords, type JsonRecords } from '../shared/json-records.ts';
+import { hasUtf16Pattern, markedEncoding } from '../shared/files/file-origin.ts';
+import { jsonRecords, type JsonRecords } from '../shared/record-fields.ts';
 import type { Flaw } from '../shared/read-certificate.ts';
 import type { Source, SourceRecord } from '../source.ts';
 import type { NdjsonOptions } from './options.ts';

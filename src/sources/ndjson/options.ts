@@ -1,9 +1,5 @@
 import { z } from 'zod';
-import {
-  fileReturnsOptions,
-  placedShape,
-  refusePlacedFaults,
-} from '../shared/files/file-options.ts';
+import { fileReturnsOptions, placedShape, refusePlacedFaults } from '../shared/option-fields.ts';
 
 export const ndjsonOptions = z
   .strictObject({

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { fault, issueOf, says } from '../../domain/schema-fault.ts';
+import { reporter, says } from '../../domain/schema-fault.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
-import { text, whole } from '../shared/option-fields.ts';
+import { requestTimeout, text, whole } from '../shared/option-fields.ts';
 
 const auth = z
   .strictObject({
@@ -17,8 +17,7 @@ const auth = z
     ).optional(),
   })
   .superRefine(({ clientSecret, clientId: _, ...others }, context) => {
-    const wrong = (path: string, reason: string, fix: string) =>
-      context.addIssue(issueOf(fault(reason, fix), [path]));
+    const wrong = reporter(context);
     const { username, privateKey, privateKeyFile } = others;
     if (clientSecret !== undefined) {
       for (const [field, value] of Object.entries(others)) {
@@ -66,11 +65,10 @@ export const salesforceOptions = z
       1_000_000_000,
       'Number of records above which an object is read with the Bulk API',
     ).prefault(50_000),
-    timeoutMs: whole(1, 600_000, 'Time-out of a request, in milliseconds').prefault(120_000),
+    timeoutMs: requestTimeout(120_000),
   })
   .superRefine(({ url: address }, context) => {
-    const wrong = (reason: string, fix: string) =>
-      context.addIssue(issueOf(fault(reason, fix), ['url']));
+    const wrong = (reason: string, fix: string) => reporter(context)('url', reason, fix);
     const url = URL.parse(address);
     const example = 'write https://acme.my.salesforce.com';
     if (!url || !/^https?:$/.test(url.protocol)) wrong('is no web address', example);

@@ -25,24 +25,34 @@
  */
 import type { Condition, ConditionResult } from '../../domain/condition.ts';
 import type { Surroundings } from '../shared/crm-request.ts';
+import { type Flaw, markedCursors, markOf, stoppedBy } from '../shared/read-certificate.ts';
 import {
-  certificateOf,
-  holding,
-  withCursor,
-  markedCursors,
-  type Flaw,
-  markOf,
-  stoppedBy,
-} from '../shared/read-certificate.ts';
-import type { ReadRequest, Source, SourceRecord } from '../source.ts';
-import { createGrants, createSession, type Session } from './api-session.ts';
-import { longId, objectOf } from './protocol/record-ids.ts';
-import type { SalesforceOptions } from './options.ts';
-import { createReader, type OptOutField, type Reader, settle, standIns } from './record-reader.ts';
-import { type Shape, describeShapes } from './field-selection.ts';
+  type ListEnd,
+  type Listing,
+  sessionSource,
+  sessionWriteBack,
+} from '../shared/session-source.ts';
+import type { ReadRequest, Source, SourceRecord, WriteBack } from '../source.ts';
+import { createGrants, createSession, type Session, errorOf, refusalOf } from './salesforce-api.ts';
+import {
+  longId,
+  objectOf,
+  createReader,
+  type OptOutField,
+  type Reader,
+  settle,
+  standIns,
+  type Shape,
+  describeShapes,
+  bulkRows,
+  firstPage,
+  rowsFrom,
+  type Row,
+} from './salesforce-records.ts';
+import type { SalesforceOptions, SalesforceReturnsOptions } from './options.ts';
 import { milliseconds } from '../../domain/values/config-value.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { bulkRows, firstPage, rowsFrom, type Row } from './query-pages.ts';
+import { pathSegment } from '../../domain/address-part.ts';
 
 const SHAPES_HOLD_MS = 10 * 60_000;
 
@@ -56,66 +66,43 @@ export function salesforceSource(
   const { clock } = surroundings;
   const openReader = createReaders(options, unsubscribed, clock);
   const grants = createGrants(options, surroundings);
-  const openSession = ({ signal }: ReadRequest) =>
-    createSession({ options, grants, signal, ...surroundings });
-  const { keep, still } = holding(clock);
-  return {
-    async *read(request) {
-      const reading = `salesforce-${clock.now()}`;
+  return sessionSource('salesforce', clock, {
+    open: ({ signal }) => createSession(options, grants, signal, surroundings),
+    async *read(session, request): Listing {
       const { signal } = request;
-      const session = openSession(request);
+      const reader = await openReader(session, request, 'asked now');
       const all = async function* (shape: Shape): Rows {
         const query = { shape, where: [options.where], order: 'Id' };
         const first = await firstPage(session, query);
         if (first.total <= options.bulkAbove) return yield* rowsFrom(session, query, first);
-        return yield* bulkRows({ session, clock, signal }, query);
+        return yield* bulkRows(session, query, clock, signal);
       };
-      try {
-        const reader = await openReader(session, request, 'asked now');
-        const flaws = yield* listRecords(reader, all, async () => []);
-        keep(reading);
-        const cursor = createCursors(options, request.fields).after(session.startedAt());
-        return withCursor(certificateOf(reading, flaws), cursor);
-      } finally {
-        await session.close();
-      }
-    },
-    async *changes(since, request) {
+      const flaws = yield* listRecords(reader, all, async () => []);
       const cursors = createCursors(options, request.fields);
-      const reading = `salesforce-${clock.now()}`;
-      const session = openSession(request);
-      try {
-        const reader = await openReader(session, request, 'asked now');
-        const time = cursors.read(since, session.startedAt());
-        if (time === undefined) return 'lost';
-        const changed = async function* (shape: Shape): Rows {
-          const where = [`SystemModstamp >= ${time}`, options.where];
-          const query = { shape, where, order: 'SystemModstamp, Id' };
-          return yield* rowsFrom(session, query, await firstPage(session, query));
-        };
-        const flaws = yield* listRecords(reader, changed, async (rows) => standIns(reader, rows));
-        keep(reading);
-        const cursor = cursors.after(session.startedAt(), since);
-        return withCursor(certificateOf(reading, flaws), cursor);
-      } finally {
-        await session.close();
-      }
+      return { flaws, cursor: cursors.after(session.startedAt()) };
     },
-    async one(wanted, request) {
+    async *changes(session, since, request): Listing<ListEnd | 'lost'> {
+      const cursors = createCursors(options, request.fields);
+      const reader = await openReader(session, request, 'asked now');
+      const time = cursors.read(since, session.startedAt());
+      if (time === undefined) return 'lost';
+      const changed = async function* (shape: Shape): Rows {
+        const where = [`SystemModstamp >= ${time}`, options.where];
+        const query = { shape, where, order: 'SystemModstamp, Id' };
+        return yield* rowsFrom(session, query, await firstPage(session, query));
+      };
+      const flaws = yield* listRecords(reader, changed, async (rows) => standIns(reader, rows));
+      return { flaws, cursor: cursors.after(session.startedAt(), since) };
+    },
+    async one(session, wanted, request) {
       const id = longId(wanted);
       const object = id && objectOf(id);
       if (id === undefined || !options.objects.some((name) => name === object)) return undefined;
-      const session = openSession(request);
-      try {
-        const reader = await openReader(session, request, 'as known');
-        const [record] = await settle(reader, await reader.lookUp([id]));
-        return record;
-      } finally {
-        await session.close();
-      }
+      const reader = await openReader(session, request, 'as known');
+      const [record] = await settle(reader, await reader.lookUp([id]));
+      return record;
     },
-    still,
-  };
+  });
 }
 
 /**
@@ -237,8 +224,7 @@ async function* listRecords(
         yield batch;
       }
     } catch (error) {
-      const where = `among the ${shape.object}s`;
-      return [...flaws, stoppedBy(error, { hasBegun, where })];
+      return [...flaws, stoppedBy(error, hasBegun, `among the ${shape.object}s`)];
     }
   }
   return flaws;
@@ -249,4 +235,67 @@ function batchesOf(records: SourceRecord[]): SourceRecord[][] {
   return Array.from({ length: count }, (_, at) =>
     records.slice(at * BATCH_RECORDS, (at + 1) * BATCH_RECORDS),
   );
+}
+
+// Reports opt-outs to Salesforce, on the contact or lead itself: for all mail in Salesforce's own
+// field HasOptedOutOfEmail, and for a channel in the checkbox configured for it.
+//
+//   204                            reported
+//   ENTITY_IS_DELETED              reported: nobody can receive mail under that id
+//   404                            the organization does not have this record: rejected
+//   400 about the record itself    rejected, with the code
+//   anything else                  handled as for a read (salesforce-api.ts); no more
+//                                  reports in this run
+
+const ofRecord = new Set([
+  'CANNOT_UPDATE_CONVERTED_LEAD',
+  'DUPLICATES_DETECTED',
+  'FIELD_CUSTOM_VALIDATION_EXCEPTION',
+  'FIELD_FILTER_VALIDATION_EXCEPTION',
+  'FIELD_INTEGRITY_EXCEPTION',
+  'INSUFFICIENT_ACCESS_OR_READONLY',
+  'MALFORMED_ID',
+  'NOT_FOUND',
+  'REQUIRED_FIELD_MISSING',
+]);
+
+export function salesforceReturns(
+  options: SalesforceOptions,
+  { fields = {} }: SalesforceReturnsOptions,
+  surroundings: Surroundings,
+): WriteBack {
+  const grants = createGrants(options, surroundings);
+  return sessionWriteBack({
+    takes: ({ crmId, channel }) =>
+      pathOf(crmId) !== undefined && (channel === '*' || Object.hasOwn(fields, channel)),
+    look: () => `reported to ${new URL(options.url).host}, in its records`,
+    open: (signal) => createSession(options, grants, signal, surroundings),
+    async report(session, { crmId, channel }) {
+      const body =
+        channel === '*' ? { HasOptedOutOfEmail: true } : { [fields[channel] ?? '']: false };
+      const accepts = [204, 400, 403, 404];
+      const path = pathOf(crmId) ?? '';
+      const said = await session.ask({ path, body, method: 'PATCH', accepts });
+      if (said.status < 300) return { is: 'told' };
+      const refusal = refusalOf(said);
+      const { status, code } = refusal;
+      if (code === 'ENTITY_IS_DELETED') return { is: 'told' };
+      if (!ofRecord.has(code)) throw errorOf(refusal, session.host);
+      const reason =
+        status === 404
+          ? 'the organization does not have this record (404)'
+          : `Salesforce refused it (${status} ${code})`;
+      return {
+        is: 'rejected',
+        reason,
+        fix: 'correct the record there, or what its user may write',
+      };
+    },
+  });
+}
+
+function pathOf(crmId: string): string | undefined {
+  const id = longId(crmId);
+  const object = id && objectOf(id);
+  return object && `/sobjects/${pathSegment(object)}/${pathSegment(id)}`;
 }

@@ -101,8 +101,9 @@ export function createAsking(options: AskingOptions, { clock, random }: Surround
         ...(body && { body: body.text }),
       };
       const attempt = async () => {
-        const patient: Patience = { host, accepts, mostWaitMs, clock, signal };
-        const answer = await outwait(() => send(request, signal), patient);
+        const patience = { accepts, mostWaitMs };
+        const once = () => send(request, signal);
+        const answer = await outwait(once, host, { clock, signal }, patience);
         return read(answer, host, mend, accepts);
       };
       try {
@@ -122,18 +123,15 @@ export function lowerCased(headers: Readonly<Record<string, string>> = {}): Reco
   );
 }
 
-interface Patience {
-  host: string;
-  accepts?: readonly number[];
-  mostWaitMs?: number;
-  clock: Clock;
-  signal: AbortSignal;
-}
-
 /** Returns the first response that demands no wait. Throws RateLimited if it takes too long. */
 export async function outwait<T extends { status: number; headers: Said['headers'] }>(
   send: () => Promise<T>,
-  { host, accepts = [], mostWaitMs = MOST_WAIT_MS, clock, signal }: Patience,
+  host: string,
+  { clock, signal }: { clock: Clock; signal: AbortSignal },
+  {
+    accepts = [],
+    mostWaitMs = MOST_WAIT_MS,
+  }: { accepts?: readonly number[]; mostWaitMs?: number } = {},
 ): Promise<T> {
   for (let waitedMs = 0; ;) {
     const answer = await send();
@@ -173,11 +171,10 @@ function read(
   }
   if (status < 200 || status > 299) throw refusal(status, host, mend);
   if (value === undefined) {
-    const packing = headers['content-encoding'] ?? 'identity';
-    if (packing !== 'identity') {
-      throw new Invalid(`${host} packs its answer (content-encoding) as it was not asked to`, {
-        fix: 'have it, or the proxy before it, send the answer as it is',
-      });
+    if ((headers['content-encoding'] ?? 'identity') !== 'identity') {
+      const fix = 'have it, or the proxy before it, send the answer as it is';
+      const what = `${host} packs its answer (content-encoding) as it was not asked to`;
+      throw new Invalid(what, { fix });
     }
     const isPage = headers['content-type']?.includes('html') || text.trimStart().startsWith('<');
     const what = isPage ? 'a web page' : 'something that is no JSON';
@@ -189,26 +186,21 @@ function read(
 
 /** Returns why the CRM did not execute a request, and what to fix. */
 export function refusal(status: number, host: string, mend: Mend): Invalid {
-  const { of = 'the source' } = mend;
+  const { of = 'the source', address = 'url' } = mend;
   if (status === 401 || status === 403) {
     const what = status === 401 ? 'refused the credentials' : 'does not allow this with them';
-    return new Invalid(`${host} ${what} (${status})`, {
-      fix: `correct ${mend.credentials} of ${of}, or its rights there`,
-    });
+    const fix = `correct ${mend.credentials} of ${of}, or its rights there`;
+    return new Invalid(`${host} ${what} (${status})`, { fix });
   }
   if (status < 300) {
     const what = status === 206 ? 'a part of what was asked for' : 'no content';
-    return new Invalid(`${host} answered with ${what} (${status})`, {
-      fix: `have it answer with all of it; is ${mend.address ?? 'url'} of ${of} the right address?`,
-    });
+    const fix = `have it answer with all of it; is ${address} of ${of} the right address?`;
+    return new Invalid(`${host} answered with ${what} (${status})`, { fix });
   }
   if (status < 400) {
-    const into = mend.address ?? 'url';
-    return new Invalid(`${host} answered with a redirect (${status})`, {
-      fix: `write where it leads into ${into}; the headers are sent nowhere else`,
-    });
+    const fix = `write where it leads into ${address}; the headers are sent nowhere else`;
+    return new Invalid(`${host} answered with a redirect (${status})`, { fix });
   }
-  return new Invalid(`${host} refused the request (${status})`, {
-    fix: `correct ${mend.request} of ${of}`,
-  });
+  const fix = `correct ${mend.request} of ${of}`;
+  return new Invalid(`${host} refused the request (${status})`, { fix });
 }

@@ -6,8 +6,8 @@
  */
 import { Invalid } from '../../domain/errors.ts';
 import type { MapRecord } from '../../domain/record-mapping.ts';
-import { brokenFlaw } from './read-certificate.ts';
-import { jsonRecords } from './json-records.ts';
+import { brokenFlaws, certificateOf } from './read-certificate.ts';
+import { jsonRecords } from './record-fields.ts';
 import type { Certificate, Source, SourceRecord } from '../source.ts';
 
 export interface Mapping {
@@ -83,13 +83,10 @@ function createThrough({ name, map }: Mapping, wanted: readonly string[]) {
       return end;
     },
     certify(found: Certificate): Certificate {
-      const [first] = broken;
-      if (first === undefined) return found;
       const fix = `have ${name} allow for them`;
-      const flaw = brokenFlaw('record', { count: broken.length, first, fix });
-      const { reading } = found;
-      if (found.complete) return { complete: false, reading, ...flaw };
-      return { ...found, why: `${found.why}; ${flaw.why}`, fix: `${found.fix}; ${flaw.fix}` };
+      const flaws = brokenFlaws('record', broken.length, broken[0], fix);
+      if (flaws.length === 0) return found;
+      return certificateOf(found.reading, found.complete ? flaws : [found, ...flaws]);
     },
     /** Throws Invalid if no record has a requested field. */
     demand() {

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
-import { fault, issueOf, says } from '../../domain/schema-fault.ts';
+import { fault, reporter, says } from '../../domain/schema-fault.ts';
 import { durationForm, isLoopback, numeric, truth } from '../../domain/values/config-value.ts';
+import { placeOf } from '../../domain/values/config-file.ts';
 
 export const text = (what: string) => z.string().min(1).describe(what);
 
@@ -15,6 +16,9 @@ export const headerRow = whole(
 );
 
 export const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
+
+export const requestTimeout = (ms: number) =>
+  whole(1, 600_000, 'Time-out of a request, in milliseconds').prefault(ms);
 
 const noDuration = says('is not a duration', 'write a number from 1 and s, m, h or d: 2m');
 
@@ -36,15 +40,14 @@ const own = [
 export const headers = z
   .record(z.string(), z.string())
   .superRefine((given, context) => {
+    const wrong = reporter(context);
     for (const [name, value] of Object.entries(given)) {
-      const wrong = (reason: string, fix: string) =>
-        context.addIssue(issueOf(fault(reason, fix), [name]));
-      if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) wrong('is no name of a header', 'correct it');
+      if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) wrong(name, 'is no name of a header', 'correct it');
       else if (own.includes(name.toLowerCase()))
-        wrong('is written by crm-mirror itself', 'remove it');
+        wrong(name, 'is written by crm-mirror itself', 'remove it');
       else if (!/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value)) {
         const why = 'is empty or holds what a header cannot carry';
-        wrong(why, 'write it in plain letters, on one line');
+        wrong(name, why, 'write it in plain letters, on one line');
       }
     }
   })
@@ -59,4 +62,51 @@ export function addressFault(address: string, allowHttp: boolean): Fault | undef
   if (url.hash) return fault('holds a fragment', 'end it before the #');
   if (url.protocol === 'https:' || isLoopback(address) || allowHttp) return undefined;
   return fault('would send people and secrets unencrypted', 'use https, or add allowHttp: true');
+}
+
+export interface PlacedOptions {
+  /** An absolute path, `-` for standard input, or a web address. */
+  path: string;
+  headers?: Readonly<Record<string, string>> | undefined;
+  timeoutMs?: number | undefined;
+  allowHttp?: boolean | undefined;
+  /** With `optional`, a last line without a line break counts as complete. */
+  finalNewline?: 'required' | 'optional' | undefined;
+}
+
+export const placedShape = {
+  path: z
+    .string()
+    .min(1)
+    .describe(
+      'Path of the file, relative to the configuration file; or an https address; or - for standard input',
+    ),
+  headers: headers.optional(),
+  timeoutMs: whole(
+    1,
+    600_000,
+    'Time-out while waiting for data from an address, in milliseconds; by default 30000',
+  ).optional(),
+  allowHttp: flag('Allows plain HTTP to another machine').optional(),
+  finalNewline: z
+    .enum(['required', 'optional'])
+    .describe(
+      'optional: the export does not have to end with a line break, but its last row must be complete',
+    )
+    .optional(),
+};
+
+export function refusePlacedFaults(value: PlacedOptions, context: z.core.$RefinementCtx): void {
+  const { path, allowHttp = false } = value;
+  const wrong = reporter(context);
+  if (placeOf(path) === 'address') return wrong('path', addressFault(path, allowHttp));
+  for (const field of ['headers', 'timeoutMs', 'allowHttp'] as const)
+    if (value[field] !== undefined) wrong(field, 'belongs to an address', 'remove it');
+}
+
+export function fileReturnsOptions<T extends string>(type: T, what: string) {
+  return z.strictObject({
+    type: z.literal(type).describe(what),
+    path: z.string().min(1).describe('Path of the file, relative to the configuration file'),
+  });
 }

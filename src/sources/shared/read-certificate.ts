@@ -6,6 +6,7 @@ import { Interrupted, isExpected } from '../../domain/errors.ts';
 import type { Certificate } from '../source.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { hash } from 'node:crypto';
+import { counted } from '../../domain/values/counted.ts';
 
 /** A reason why a read is not proven to be complete, and how to fix it. */
 export interface Flaw {
@@ -16,8 +17,12 @@ export interface Flaw {
 }
 
 /** Returns the certificate of a read, which is complete if there are no flaws. */
-export function certificateOf(reading: string, flaws: readonly Flaw[]): Certificate {
-  if (flaws.length === 0) return { complete: true, reading };
+export function certificateOf(
+  reading: string,
+  flaws: readonly Flaw[],
+  more: { cursor?: string | undefined } = {},
+): Certificate {
+  if (flaws.length === 0) return { complete: true, reading, ...more };
   return {
     complete: false,
     reading,
@@ -27,40 +32,32 @@ export function certificateOf(reading: string, flaws: readonly Flaw[]): Certific
   };
 }
 
-/** Adds the cursor from which changes continue, if it is known and the read has its proof. */
-export function withCursor(certificate: Certificate, cursor: string | undefined): Certificate {
-  return certificate.complete ? { ...certificate, cursor } : certificate;
-}
-
 /** Returns the flaw of a read that ended at `where`. Rethrows interruptions, bugs, early errors. */
-export function stoppedBy(
-  error: unknown,
-  { hasBegun, where }: { hasBegun: boolean; where: string },
-): Flaw {
+export function stoppedBy(error: unknown, hasBegun: boolean, where: string): Flaw {
   if (!hasBegun || !isExpected(error) || error instanceof Interrupted) throw error;
   const [{ reason, fix = 'read it again' }] = error.problems;
   return { why: `reading stopped ${where}: ${reason}`, fix };
 }
 
-/** Returns the flaw for records that could not be read; `what` names one of them. */
-export function brokenFlaw(
-  what: string,
-  { count, first, fix }: { count: number; first: string | undefined; fix: string },
-): Flaw {
-  const some = count === 1 ? `1 ${what}` : `${count} ${what}s`;
-  return { why: `${some} cannot be read, the first at ${first}`, fix };
+/** Returns the flaw of records that could not be read, if any: how many, and where the first is. */
+export function brokenFlaws(what: string, count: number, first = '', fix = ''): Flaw[] {
+  if (count === 0) return [];
+  return [{ why: `${counted(count, what)} cannot be read, the first at ${first}`, fix }];
 }
 
 const HOLDS_MS = 15 * 60_000;
 
 /** Remembers the latest read for 15 minutes, for a source that cannot tell of changes. */
 export function holding(clock: Clock) {
-  let latest: { reading: string; at: number } | undefined;
+  const ends = new Map<string, number>();
   return {
-    keep: (reading: string) => void (latest = { reading, at: clock.now() }),
+    /** Notes a read that has ended; `isBeside`: the reads before it stay valid. */
+    keep(reading: string, isBeside = false): void {
+      if (!isBeside) ends.clear();
+      ends.set(reading, clock.now());
+    },
     still(reading: string): boolean {
-      if (latest?.reading !== reading) return false;
-      const ageMs = clock.now() - latest.at;
+      const ageMs = clock.now() - (ends.get(reading) ?? Number.NaN);
       return ageMs >= 0 && ageMs < HOLDS_MS;
     },
   };

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
-import { fault, issueOf, says } from '../../domain/schema-fault.ts';
-import { durationForm } from '../../domain/values/config-value.ts';
-import { absoluteAddress, placeOf } from './drivers/database-address.ts';
+import { fault, reporter, requireOne, says } from '../../domain/schema-fault.ts';
+import { durationForm, isLoopback } from '../../domain/values/config-value.ts';
 import { flag, text, whole } from '../shared/option-fields.ts';
+import type { ServerPlace } from './drivers/database-session.ts';
 
 export const sqlOptions = z
   .strictObject({
@@ -32,9 +32,9 @@ export const sqlOptions = z
     timeoutMs: whole(1, 3_600_000, 'Time-out of a query, in milliseconds').prefault(30_000),
     pageSize: whole(1, 50_000, 'Number of rows to read at a time').prefault(2_000),
   })
-  .superRefine(({ url, password, table, query, ca, allowPlain }, context) => {
-    const wrong = (path: string, { reason, fix }: Fault) =>
-      context.addIssue(issueOf(fault(reason, fix), [path]));
+  .superRefine((given, context) => {
+    const { url, password, table, query, ca, allowPlain } = given;
+    const wrong = reporter(context);
     const place = placeOf(url);
     if ('reason' in place) wrong('url', place);
     else if (place.system === 'sqlite') {
@@ -42,20 +42,14 @@ export const sqlOptions = z
       if (password !== undefined) wrong('password', remove);
       if (ca !== undefined) wrong('ca', remove);
     } else if (password !== undefined && place.password !== undefined) {
-      wrong('password', fault('stands beside one in url', 'keep one of the two'));
+      wrong('password', 'stands beside one in url', 'keep one of the two');
     }
-    if (table === undefined && query === undefined)
-      wrong('table', fault('is missing', 'add it, or query'));
-    if (table !== undefined && query !== undefined)
-      wrong('query', fault('stands beside table', 'keep one of the two'));
-    if (table !== undefined && !/^[^.\0]+(\.[^.\0]+)?$/.test(table)) {
-      const fix = 'write TABLE or SCHEMA.TABLE, or use query';
-      wrong('table', fault('is no name of a table', fix));
-    }
+    requireOne(context, given, 'table', 'query');
+    if (table !== undefined && !/^[^.\0]+(\.[^.\0]+)?$/.test(table))
+      wrong('table', 'is no name of a table', 'write TABLE or SCHEMA.TABLE, or use query');
     if (query !== undefined && !/^\s*(select|with|table|values)\b/i.test(query))
-      wrong('query', fault('is no select', 'write one, and nothing else'));
-    if (ca !== undefined && allowPlain)
-      wrong('ca', fault('stands beside allowPlain', 'remove one'));
+      wrong('query', 'is no select', 'write one, and nothing else');
+    if (ca !== undefined && allowPlain) wrong('ca', 'stands beside allowPlain', 'remove one');
   });
 export type SqlOptions = z.infer<typeof sqlOptions>;
 
@@ -76,22 +70,20 @@ export const sqlReturnsOptions = z
     timeoutMs: whole(1, 3_600_000, 'Time-out of a statement, in milliseconds').prefault(30_000),
   })
   .superRefine(({ url, password, ca, allowPlain, statement }, context) => {
-    const wrong = (path: string, mistake: Fault | undefined) =>
-      mistake && context.addIssue(issueOf(mistake, [path]));
+    const wrong = reporter(context);
     const place = url === undefined ? undefined : placeOf(url);
     if (place && 'reason' in place) wrong('url', place);
     for (const [path, given] of Object.entries({ password, ca, allowPlain })) {
-      if (given !== undefined && url === undefined)
-        wrong(path, fault('belongs to url', 'add that'));
+      if (given !== undefined && url === undefined) wrong(path, 'belongs to url', 'add that');
     }
     const names = [...statement.matchAll(tokens)].flatMap((found) => found[2] ?? []);
     const unknown = names.find((name) => !parameters.some((known) => known === name));
     if (unknown !== undefined) {
       const fix = `use :${parameters.join(', :')}`;
-      wrong('statement', fault(`holds :${unknown}, which stands for nothing`, fix));
+      wrong('statement', `holds :${unknown}, which stands for nothing`, fix);
     } else if (!binds(statement, 'id') && !binds(statement, 'email')) {
       const fix = 'name the person with :id or :email';
-      wrong('statement', fault('names nobody, and would concern everybody', fix));
+      wrong('statement', 'names nobody, and would concern everybody', fix);
     }
   });
 
@@ -142,4 +134,78 @@ export function namedIn(statement: string): (string | { name: Parameter })[] {
 /** Returns whether a statement binds a parameter outside of its texts and comments. */
 export function binds(statement: string, name: Parameter): boolean {
   return namedIn(statement).some((piece) => typeof piece === 'object' && piece.name === name);
+}
+
+type DatabasePlace = { system: 'sqlite'; path: string } | ServerPlace;
+
+const systems: Record<string, { system: ServerPlace['system']; port: number }> = {
+  'postgres:': { system: 'postgres', port: 5432 },
+  'postgresql:': { system: 'postgres', port: 5432 },
+  'mysql:': { system: 'mysql', port: 3306 },
+  'mariadb:': { system: 'mysql', port: 3306 },
+};
+
+const none = fault(
+  'is no address of a database',
+  'write postgres://USER@HOST/DATABASE, mysql://… or sqlite:FILE; ' +
+    'a password with other than letters and digits as password',
+);
+
+/** Returns the location, or the fault in the address, which quotes no part of it. */
+export function placeOf(address: string): DatabasePlace | Fault {
+  const file = fileOf(address);
+  if (file !== undefined) return file === '' ? none : { system: 'sqlite', path: file };
+  const url = URL.parse(address);
+  const known = systems[url?.protocol ?? ''];
+  if (!url || !known) return none;
+  const params = readParameters(url);
+  if ('reason' in params) return params;
+  let parts = [url.hostname, url.username, url.password, url.pathname.slice(1)];
+  try {
+    parts = parts.map(decodeURIComponent);
+  } catch {
+    return fault('holds a % that stands for itself', 'write it as %25');
+  }
+  const [name = '', user = '', password = '', database = ''] = parts;
+  const host = params.host ?? name.replace(/^\[(.*)\]$/, '$1');
+  if (host === '') return fault('names no host', 'write it after the user and an @');
+  if (user === '')
+    return fault('names no user', 'write it before the host: postgres://USER@HOST/DATABASE');
+  if (database === '' || database.includes('/')) {
+    return fault('names no database', 'write it after the host: postgres://USER@HOST/DATABASE');
+  }
+  return {
+    system: known.system,
+    host,
+    port: url.port === '' ? known.port : Number(url.port),
+    user,
+    password: password === '' ? undefined : password,
+    database,
+    local: host.startsWith('/') || isLoopback(address),
+    encrypted: params.encrypted,
+  };
+}
+
+/** Returns the file in an SQLite address, or undefined for another database. */
+function fileOf(address: string): string | undefined {
+  return /^sqlite:(?:\/\/)?(.*)$/is.exec(address)?.[1];
+}
+
+export function absoluteAddress(address: string, absolute: (path: string) => string): string {
+  const file = fileOf(address);
+  return file === undefined ? address : `sqlite:${absolute(file)}`;
+}
+
+function readParameters(url: URL): { host?: string; encrypted: boolean } | Fault {
+  const found: { host?: string; encrypted: boolean } = { encrypted: false };
+  if (url.hash) return fault('holds a #', 'write a password with one as password');
+  for (const [name, value] of url.searchParams) {
+    if (name === 'host' && value.startsWith('/')) found.host = value;
+    else if (/^ssl-?mode$/.test(name) && /^(require|verify)/i.test(value)) found.encrypted = true;
+    else if (/^ssl-?mode$/.test(name)) {
+      const fix = 'remove sslmode, or add allowPlain: true instead of it';
+      return fault('does without encryption', fix);
+    } else return fault('holds a parameter that is not known here', 'remove what follows the ?');
+  }
+  return found;
 }

@@ -8,12 +8,14 @@
  * the read continues behind them. Rows without a key come last, at most one page of them.
  */
 import { Invalid } from '../../domain/errors.ts';
-import { isLossy } from '../../domain/values/record-field.ts';
-import { listed, quoted, hintsFor } from '../shared/field-suggestions.ts';
+import { isLossy, textOf } from '../../domain/values/record-field.ts';
+import { listed, quoted, hintsFor, type JsonRecords } from '../shared/record-fields.ts';
 import type { SqlOptions } from './options.ts';
 import type { Column, Raw, Session } from './drivers/database-session.ts';
+import type { SourceRecord } from '../source.ts';
+import { parseJson } from '../../domain/values/lossless-json.ts';
 
-export interface Relation {
+interface Relation {
   /** The relation, as it appears after `from`. */
   from: string;
   /** Every column to read; `at` holds the positions of some of them. */
@@ -109,7 +111,7 @@ function createStatement(session: Session, { from, columns, at: places }: Relati
   };
 }
 
-export interface Paged {
+interface Paged {
   session: Session;
   relation: Relation;
   pageSize: number;
@@ -171,6 +173,9 @@ export async function keylessRows(paged: Paged): Promise<Raw[][]> {
   return rows(`${select} where ${conditions.join(' and ')} limit ${pageSize}`);
 }
 
+/** Limits how many values can be equal by case or spaces; in practice there are never more. */
+const MOST_EQUAL = 100;
+
 /** Returns the rows whose id equals one of these values. */
 export async function rowsWith(
   session: Session,
@@ -182,9 +187,6 @@ export async function rowsWith(
   const places = values.map((value) => bindAt(id, value));
   return rows(`${select} where ${nameAt(id)} in (${places.join(', ')}) limit ${MOST_EQUAL}`);
 }
-
-/** Limits how many values can be equal by case or spaces; in practice there are never more. */
-const MOST_EQUAL = 100;
 
 /** Reads the page that begins with the rows equal to the last one (`>=`), or behind them. */
 async function readPage(
@@ -210,4 +212,67 @@ async function readPage(
     } else conditions.push(changedSince(since));
   }
   return rows(`${select} where ${conditions.join(' and ')} order by ${order} limit ${limit}`);
+}
+
+/** Creates the converter of rows into records, with key and id as texts, or ''. */
+export function rowReader(
+  { columns, at }: Relation,
+  json: JsonRecords,
+  zone: string | undefined,
+): (row: readonly Raw[], where: string) => { record: SourceRecord; key: string; id: string } {
+  const escaped = String.raw`\u0000`;
+  /** Returns whether a value may contain a NUL, directly or within JSON. */
+  const mayHoldNul = (raw: Raw) =>
+    typeof raw === 'string' && (raw.includes('\0') || raw.includes(escaped));
+  return (row, where) => {
+    const values = columns.map((column, place) => convert(row[place] ?? null, column, zone));
+    const value = Object.fromEntries(columns.map(({ name }, place) => [name, values[place]]));
+    return {
+      record: json.recordOf(value, where, row.some(mayHoldNul) ? escaped : ''),
+      key: textOf(values[at.key]) ?? '',
+      id: textOf(values[at.id]) ?? '',
+    };
+  };
+}
+
+const time = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d+)?)(Z|\+00(?::?00)?)?$/;
+
+function convert(raw: Raw, { holds, type = '' }: Column, zone: string | undefined): unknown {
+  if (raw === null) return null;
+  if (raw instanceof Uint8Array) {
+    const digits = Buffer.from(raw).toString('hex');
+    return holds === 'bits' ? String(BigInt(`0x0${digits}`)) : digits;
+  }
+  const text = String(raw);
+  if (typeof raw !== 'string') return shortest(text);
+  if (holds === 'any') {
+    // SQLite only knows the declared type of a column.
+    if (/^(datetime|timestamp)/i.test(type)) return moment(text, suffix(zone ?? 'UTC'));
+    return /^jsonb?$/i.test(type) ? (parseJson(text) ?? text) : text;
+  }
+  if (holds === 'boolean') return text === 't' || text === 'true';
+  if (holds === 'decimal' || holds === 'float') return shortest(text);
+  if (holds === 'instant') return isNever(text) ? null : moment(text, 'Z');
+  if (holds === 'time') return isNever(text) ? null : moment(text, suffix(zone));
+  if (holds === 'day') return isNever(text) ? null : text;
+  if (holds === 'json') return parseJson(text) ?? text;
+  if (holds === 'bytes') return text.replace(/^\\x/, '');
+  return text;
+}
+
+function moment(text: string, zone: string): string {
+  const [, day, hours, own] = time.exec(text) ?? [];
+  return day === undefined ? text : `${day}T${hours}${own === undefined ? zone : 'Z'}`;
+}
+
+function suffix(zone: string | undefined): string {
+  return zone === 'UTC' ? 'Z' : (zone ?? '');
+}
+
+function isNever(text: string): boolean {
+  return text.startsWith('0000-00-00') || text === 'infinity';
+}
+
+function shortest(text: string): string {
+  return /^-?\d+\.\d+$/.test(text) ? text.replace(/\.?0+$/, '') : text;
 }

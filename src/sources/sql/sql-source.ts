@@ -5,7 +5,6 @@
  * A read was complete if its last page was not full, the number of rows equals the database's own
  * count in the same state, each row has a unique key and id, and each row could be read. A failure
  * after the first page ends the read without a certificate, and the opt-outs read so far are kept.
- * A read stays valid for a quarter of an hour, and each read has a new name.
  *
  * With `updatedAt`, `changes` reads the rows that were written since the time in the cursor,
  * according to that column and the database's clock. A row becomes visible to others only when its
@@ -14,120 +13,83 @@
  * they were changed.
  */
 import type { Clock } from '../../domain/clock.ts';
-import { jsonRecords } from '../shared/json-records.ts';
-import type { ReadRequest, Source, SourceRecord, Certificate } from '../source.ts';
-import { isNoValue } from './drivers/database-failure.ts';
-import { open } from './open-session.ts';
-import type { SqlOptions } from './options.ts';
+import { Invalid } from '../../domain/errors.ts';
+import type { OptOutReport } from '../../domain/opt-out-report.ts';
+import { milliseconds } from '../../domain/values/config-value.ts';
+import { counted } from '../../domain/values/counted.ts';
+import { brokenFlaws, type Flaw, markedCursors, stoppedBy } from '../shared/read-certificate.ts';
+import { jsonRecords, quoted } from '../shared/record-fields.ts';
+import { type Listing, sessionSource } from '../shared/session-source.ts';
+import type { ReadRequest, ReportResult, Source, SourceRecord, WriteBack } from '../source.ts';
+import { openSession, type Reach } from './database.ts';
 import {
-  describeRelation,
-  rowsWith,
+  type Column,
+  isNoValue,
+  isRefused,
+  type Raw,
+  type Session,
+} from './drivers/database-session.ts';
+import { namedIn, placeOf, type SqlOptions } from './options.ts';
+import {
   type Count,
   countRows,
+  describeRelation,
   keylessRows,
   readPages,
+  rowReader,
+  rowsWith,
 } from './relation-pages.ts';
-import { rowReader } from './row-record.ts';
-import type { Session, Raw, Column } from './drivers/database-session.ts';
-import { Invalid } from '../../domain/errors.ts';
-import {
-  brokenFlaw,
-  certificateOf,
-  type Flaw,
-  withCursor,
-  stoppedBy,
-  markedCursors,
-} from '../shared/read-certificate.ts';
-import { counted } from '../../domain/values/counted.ts';
-import { quoted } from '../shared/field-suggestions.ts';
-import { milliseconds } from '../../domain/values/config-value.ts';
-import { placeOf } from './drivers/database-address.ts';
-
-const HOLDS_MS = 15 * 60_000;
 
 /** Returns the source of a database; `id` is the column of a record's id. */
 export function sqlSource(
   options: SqlOptions,
   { clock, id }: { clock: Clock; id: string },
 ): Source {
-  /** The end of each valid read: the latest of everything, and those of changes since. */
-  const readings = new Map<string, number>();
-  const opened = (signal: AbortSignal) => open(options, { signal, clock });
-  return {
-    async *read(request) {
-      const reading = `sql-${clock.now()}`;
-      const session = await opened(request.signal);
-      try {
-        const certificate = yield* certified(session, { options, id, request, reading });
-        readings.clear();
-        readings.set(reading, clock.now());
-        return certificate;
-      } finally {
-        await session.close();
-      }
-    },
-    still(reading) {
-      const ageMs = clock.now() - (readings.get(reading) ?? Number.NaN);
-      return ageMs >= 0 && ageMs < HOLDS_MS;
-    },
-    async one(wanted, { fields, signal }) {
-      const session = await opened(signal);
-      try {
-        const relation = await describeRelation(session, options, fields, id);
-        const column = relation.columns[relation.at.id];
-        const values = column ? session.meant(wanted, column) : [];
-        if (values.length === 0) return undefined;
-        const rows = await rowsWith(session, relation, values).catch((error: unknown) => {
-          if (isNoValue(error)) return [];
-          throw error;
-        });
-        const read = rowReader(relation, jsonRecords(fields), options.zone);
-        const where = 'the row by its id';
-        // Ids that the database considers equal despite different case or spaces do not match here.
-        const found = rows.map((row) => read(row, where)).filter((one) => one.id === wanted);
-        if (found.length < 2) return found[0]?.record;
-        const fix = 'give every person one row, and an id of its own';
-        return { where, broken: `is one of ${found.length} with this id`, fix };
-      } finally {
-        await session.close();
-      }
+  return sessionSource<Session>('sql', clock, {
+    open: ({ signal }) => openSession(options, { signal, clock }),
+    isOneState: true,
+    read: (session, request) => readList(session, { options, id, request }),
+    async one(session, wanted, { fields }) {
+      const relation = await describeRelation(session, options, fields, id);
+      const column = relation.columns[relation.at.id];
+      const values = column ? session.meant(wanted, column) : [];
+      if (values.length === 0) return undefined;
+      const rows = await rowsWith(session, relation, values).catch((error: unknown) => {
+        if (isNoValue(error)) return [];
+        throw error;
+      });
+      const read = rowReader(relation, jsonRecords(fields), options.zone);
+      const where = 'the row by its id';
+      // Ids that the database considers equal despite different case or spaces do not match here.
+      const found = rows.map((row) => read(row, where)).filter((one) => one.id === wanted);
+      if (found.length < 2) return found[0]?.record;
+      const fix = 'give every person one row, and an id of its own';
+      return { where, broken: `is one of ${found.length} with this id`, fix };
     },
     ...(options.updatedAt !== undefined && {
-      async *changes(cursor: string, request: ReadRequest) {
-        const atMs = Date.parse(cursorsOf(options).timeIn(cursor) ?? '');
-        const sinceMs = atMs >= 0 ? atMs : undefined;
-        if (sinceMs === undefined) return 'lost' as const;
-        const session = await opened(request.signal);
-        try {
-          // If the clock was set back, it is unknown what was written meanwhile.
-          if (session.now < sinceMs) return 'lost' as const;
-          const reading = `sql-changes-${clock.now()}`;
-          const certificate = yield* certified(session, { options, id, request, reading, sinceMs });
-          readings.set(reading, clock.now());
-          return certificate;
-        } finally {
-          await session.close();
-        }
+      async *changes(session: Session, since: string, request: ReadRequest) {
+        const sinceMs = Date.parse(cursorsOf(options).timeIn(since) ?? '');
+        // If the clock was set back, it is unknown what was written meanwhile.
+        if (!(sinceMs >= 0) || session.now < sinceMs) return 'lost' as const;
+        return yield* readList(session, { options, id, request, sinceMs });
       },
     }),
-  };
+  });
 }
 
-interface Certified {
+interface Wanted {
   options: SqlOptions;
   id: string;
   request: ReadRequest;
-  reading: string;
   /** The time since which changes are read; undefined reads everything. */
   sinceMs?: number;
 }
 
-/** Yields a page of records at a time, of all or of what changed, and returns the certificate. */
-async function* certified(
+/** Yields a page of records at a time, of all or of what changed. */
+async function* readList(
   session: Session,
-  { options, id, request, reading, sinceMs }: Certified,
-): AsyncGenerator<SourceRecord[], Certificate> {
-  const { fields } = request;
+  { options, id, request: { fields }, sinceMs }: Wanted,
+): Listing {
   const relation = await describeRelation(session, options, fields, id);
   const column = relation.columns[relation.at.updatedAt ?? -1];
   const { zone, pageSize } = options;
@@ -140,7 +102,7 @@ async function* certified(
   // never before the cursor from which the read continued.
   const afterMs = Math.max(sinceMs ?? 0, session.now - milliseconds(options.overlap), 0);
   const cursor = column && cursorsOf(options).at(new Date(afterMs).toISOString());
-  if (!isWhole && since === undefined) return { complete: true, reading, cursor };
+  if (!isWhole && since === undefined) return { flaws: [], cursor };
   const paged = { session, relation, pageSize, since: isWhole ? undefined : since };
   const json = jsonRecords(fields);
   const read = rowReader(relation, json, zone);
@@ -162,14 +124,14 @@ async function* certified(
     const keyless = number > count.rows ? [] : await keylessRows(paged);
     if (keyless.length > 0) yield toBatch(keyless);
   } catch (error) {
-    proof.stop(stoppedBy(error, { hasBegun: number > 0, where: `after row ${number}` }));
+    proof.stop(stoppedBy(error, number > 0, `after row ${number}`));
   }
   const flaws = proof.flaws();
   const lack = json.lacking();
   if (isWhole && lack !== undefined && flaws.length === 0) {
     throw new Invalid(`${session.name}: ${lack}`);
   }
-  return withCursor(certificateOf(reading, flaws), cursor);
+  return { flaws, cursor };
 }
 
 /** Creates what gathers the facts that prove a read complete, by the database's own counts. */
@@ -201,9 +163,7 @@ function createProof(count: Count) {
         ...numbered(unnamed, 'without an id', 'give each one in the CRM'),
         ...numbered(twice, 'with the key of another one', 'name as key a column that is unique'),
         ...numbered(count.ids - count.different, 'with the id of another one', oneEach),
-        ...(broken.length > 0
-          ? [brokenFlaw('row', { count: broken.length, first: broken[0], fix: 'mend them' })]
-          : []),
+        ...brokenFlaws('row', broken.length, broken[0], 'mend them'),
         ...(twice === 0 && rows !== count.rows ? [miscounted] : []),
       ];
     },
@@ -303,4 +263,79 @@ function cursorsOf({ url, table, query, updatedAt, zone }: SqlOptions) {
   const place = placeOf(url);
   const where = 'reason' in place ? place : { ...place, password: undefined };
   return markedCursors([where, table, query, updatedAt, zone], 16);
+}
+
+// Reports opt-outs to a database: one statement per report, with its values bound and never written
+// into the statement. A batch is one transaction. If the database refuses one report, that report
+// is rolled back and the rest is reported. A statement with an unknown outcome is repeated.
+
+const AT_ONCE = 100;
+
+/** Returns a write-back that runs a statement with named parameters in the database of `reach`. */
+export function sqlReturns(
+  statement: string,
+  reach: Reach,
+  { clock }: { clock: Clock },
+): WriteBack {
+  const pieces = namedIn(statement);
+  const needsId = pieces.some((piece) => typeof piece === 'object' && piece.name === 'id');
+  return {
+    most: AT_ONCE,
+    reportsTogether: true,
+    takes: ({ crmId }) => !needsId || crmId !== '',
+    async *tell(batch, signal) {
+      const results: ReportResult[] = [];
+      try {
+        const writing = await openSession(reach, { signal, clock }, 'write');
+        try {
+          for (const one of batch) results.push(await report(writing, pieces, one));
+          await writing.command('commit');
+        } finally {
+          await writing.close();
+        }
+      } catch (error) {
+        if (!(error instanceof Invalid)) throw error;
+        const [{ code, reason }] = error.problems;
+        if (code === 'database-access') throw error;
+        // The fix points to the statement instead of the source.
+        const fix = 'correct statement of returns, or the rights of its user';
+        throw new Invalid(reason.replace('permit to read this', 'permit this'), { fix });
+      }
+      yield* results;
+    },
+    look() {
+      const place = placeOf(reach.url);
+      if ('reason' in place) {
+        throw new Invalid(`url of returns ${place.reason}`, { fix: place.fix });
+      }
+      const isFile = place.system === 'sqlite';
+      return `reported to ${isFile ? place.path : `${place.host}/${place.database}`}, by a statement`;
+    },
+  };
+}
+
+async function report(
+  writing: Session,
+  pieces: ReturnType<typeof namedIn>,
+  { id, email, crmId, channel, cause, by }: OptOutReport,
+): Promise<ReportResult> {
+  const at = writing.time(by);
+  const values = { return: id, id: crmId, email, channel, cause, at };
+  const bound: string[] = [];
+  const text = pieces.map((piece) => {
+    if (typeof piece === 'string') return piece;
+    bound.push(values[piece.name]);
+    return writing.place(bound.length);
+  });
+  await writing.command('savepoint one');
+  try {
+    await writing.run(text.join(''), bound);
+  } catch (error) {
+    if (!isRefused(error) && !isNoValue(error)) throw error;
+    await writing.command('rollback to savepoint one');
+    const reason = `the database does not take it (${error.databaseCode})`;
+    return { is: 'rejected', reason, fix: 'correct the record there, or statement of returns' };
+  }
+  await writing.command('release savepoint one');
+  return { is: 'told' };
 }

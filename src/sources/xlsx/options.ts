@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { fault, issueOf } from '../../domain/schema-fault.ts';
+import { reporter } from '../../domain/schema-fault.ts';
 import { placeOf } from '../../domain/values/config-file.ts';
 import { headerRow, text } from '../shared/option-fields.ts';
 
@@ -11,8 +11,7 @@ export const xlsxOptions = z.strictObject({
     .min(1)
     .superRefine((path, context) => {
       if (placeOf(path) === 'file') return;
-      const mistake = fault('is not a file on this machine', 'save the workbook there first');
-      context.addIssue(issueOf(mistake));
+      reporter(context)([], 'is not a file on this machine', 'save the workbook there first');
     })
     .describe('Path of the workbook, relative to the configuration'),
   sheet: text('Name of the sheet; by default the first one that is not hidden').optional(),

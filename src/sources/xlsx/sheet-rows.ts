@@ -2,91 +2,73 @@
  * Reads the rows of a sheet: the text of each cell as a CSV file would hold it, the number formats
  * that tell dates from numbers, and the shared texts to which cells refer.
  */
-import { type Attributes, XmlFault } from './xml-stream.ts';
-import { fieldFault } from '../shared/table-columns.ts';
+import type { Flaw } from '../shared/read-certificate.ts';
+import { fieldFault } from '../shared/record-fields.ts';
+import { SaxesParser, type SaxesTagNS } from 'saxes';
+import { markedEncoding } from '../shared/files/file-origin.ts';
 
 /** A row that is not empty. */
 export interface SheetRow {
   /** The row number that spreadsheet programs display. */
   number: number;
   /** The cells by column. Empty cells are missing. */
-  cells: (string | CellFault)[];
+  cells: (string | Flaw)[];
 }
 
 export type RowReader = ReturnType<typeof rowReader>;
 
-/** Creates the converter of rows into records, with key and id as texts, or ''. */
+/** Creates the reader of a sheet's rows, whose cells refer to `context`. */
 export function rowReader(context: CellContext) {
   const rows: SheetRow[] = [];
+  const inline = richText();
   let row: SheetRow | undefined;
-  let [last, isInData] = [0, false];
-  const cell = cellReader();
+  let cell: StoredCell | undefined;
+  let [last, column, isInData, isValue] = [0, -1, false, false];
   return {
-    opened(name: string, attributes: Attributes): void {
-      if (row) cell.opened(name, attributes);
-      else if (name === 'sheetData') isInData = true;
-      else if (name === 'row' && isInData) {
-        const { r = '' } = attributes;
+    opened(name: string, { r = '', t = 'n', s = '' }: Attributes): void {
+      if (!row) {
+        if (name === 'sheetData') isInData = true;
+        if (name !== 'row' || !isInData) return;
         last = /^\d{1,9}$/.test(r) ? Number(r) : last + 1;
         row = { number: last, cells: [] };
-        cell.restart();
-      }
+        column = -1;
+      } else if (name === 'c') {
+        column = parseColumn(r) ?? column + 1;
+        cell = { type: t, style: s, value: '', hasFormula: false };
+        inline.take();
+      } else if (name === 'v') isValue = true;
+      else if (name === 'f' && cell) cell.hasFormula = true;
+      else inline.opened(name);
+    },
+    text(found: string): void {
+      if (isValue && cell) cell.value += found;
+      else inline.text(found);
     },
     closed(name: string): boolean {
       if (name === 'sheetData') isInData = false;
       if (!row) return true;
-      const { stored, column } = cell.closed(name) ?? {};
-      if (stored && column !== undefined) {
-        const text = cellText(stored, context);
+      if (name === 'v') isValue = false;
+      inline.closed(name);
+      if (name === 'c' && cell) {
+        const value = cell.type === 'inlineStr' ? inline.take() : cell.value;
+        const text = cellText({ ...cell, value }, context);
         if (text !== '') row.cells[column] = text;
+        cell = undefined;
       }
       if (name !== 'row') return false;
       if (row.cells.length > 0) rows.push(row);
       row = undefined;
       return true;
     },
-    text: cell.text,
     take: () => rows.splice(0),
     /** Returns the number of the row that was started last. */
     last: () => last,
   };
 }
 
-function cellReader() {
-  let stored: StoredCell | undefined;
-  let [column, isValue] = [-1, false];
-  const inline = richText();
-  return {
-    restart: () => void (column = -1),
-    opened(name: string, { r, t = 'n', s = '' }: Attributes) {
-      if (name === 'c') {
-        column = parseColumn(r) ?? column + 1;
-        stored = { type: t, style: s, value: '', hasFormula: false };
-        inline.take();
-      } else if (name === 'v') isValue = true;
-      else if (name === 'f' && stored) stored.hasFormula = true;
-      else inline.opened(name);
-    },
-    text(found: string) {
-      if (isValue && stored) stored.value += found;
-      else inline.text(found);
-    },
-    /** Returns the cell if this element ends it. */
-    closed(name: string): { stored: StoredCell; column: number } | undefined {
-      if (name === 'v') isValue = false;
-      inline.closed(name);
-      if (name !== 'c' || !stored) return undefined;
-      const value = stored.type === 'inlineStr' ? inline.take() : stored.value;
-      const whole = { ...stored, value };
-      stored = undefined;
-      return { stored: whole, column };
-    },
-  };
-}
-
 /** Returns the column of a reference such as AB12, counted from 0. */
-function parseColumn(place: string | undefined): number | undefined {
-  const letters = place && /^[A-Z]{1,3}(?=\d)/i.exec(place)?.[0].toUpperCase();
+function parseColumn(place: string): number | undefined {
+  const letters = /^[A-Z]{1,3}(?=\d)/i.exec(place)?.[0].toUpperCase();
   if (!letters) return undefined;
   let column = 0;
   for (let at = 0; at < letters.length; at += 1) column = column * 26 + letters.charCodeAt(at) - 64;
@@ -94,7 +76,7 @@ function parseColumn(place: string | undefined): number | undefined {
 }
 
 /** The parts of a workbook that its cells refer to. */
-export interface CellContext {
+interface CellContext {
   strings: readonly string[];
   /** How numbers are displayed, by the style of their cells. */
   kinds: readonly NumberKind[];
@@ -110,27 +92,16 @@ interface StoredCell {
   hasFormula: boolean;
 }
 
-interface CellFault {
-  why: string;
-  fix: string;
-}
-
 /** Returns the text that a CSV file would hold, which is '' if the cell is empty. */
-function cellText(cell: StoredCell, context: CellContext): string | CellFault {
+function cellText(cell: StoredCell, context: CellContext): string | Flaw {
   const { type, value, hasFormula } = cell;
+  const fix = 'open the workbook in a spreadsheet program and save it again';
   // A program that does not compute formulas leaves the value empty. A result of '' has type str.
-  if (hasFormula && (context.isStale || (value === '' && type !== 'str'))) {
-    return {
-      why: 'holds a formula without a computed result',
-      fix: 'open the workbook in a spreadsheet program and save it again',
-    };
-  }
+  if (hasFormula && (context.isStale || (value === '' && type !== 'str')))
+    return { why: 'holds a formula without a computed result', fix };
   const text = toText(cell, context);
   if (text !== undefined) return fieldFault(text, true) ?? text;
-  return {
-    why: 'refers to a text that the workbook does not have',
-    fix: 'open the workbook in a spreadsheet program and save it again',
-  };
+  return { why: 'refers to a text that the workbook does not have', fix };
 }
 
 /**
@@ -279,5 +250,107 @@ export function stringReader() {
       strings.push(text);
       return true;
     },
+  };
+}
+
+const MIB = 1024 * 1024;
+/** The maximum length between two tags. A cell may hold 1 MiB. */
+const TEXT_CHARACTERS = 4 * MIB;
+/** The maximum length of one piece: a row, a shared string, or the whole of a small part. */
+const PIECE_CHARACTERS = 32 * MIB;
+const MOST_LEVELS = 64;
+
+/** The attributes of an element: `name`, or `namespace name` where a prefix stood. */
+export type Attributes = Readonly<Record<string, string>>;
+
+/**
+ * Receives the parts of a document. Elements of the namespace of its root come with their local
+ * names. Those of any other namespace are extensions, which come with an empty name: an extension
+ * may give its elements the same local names.
+ */
+export interface XmlReader {
+  opened(name: string, attributes: Attributes): void;
+  /** Returns whether a piece ends here. */
+  closed(name: string): boolean;
+  text?(text: string): void;
+}
+
+/** XML that cannot be read any further. The message states the reason and begins with a verb. */
+export class XmlFault extends Error {}
+
+/** Parses a document. Yields the number of bytes of each chunk that was read. Throws XmlFault. */
+export async function* parseXml(
+  chunks: AsyncIterable<Buffer>,
+  reader: XmlReader,
+): AsyncGenerator<number> {
+  const parser = boundedParser(reader);
+  let decode: ReturnType<typeof decoderFor> | undefined;
+  for await (const chunk of chunks) {
+    decode ??= decoderFor(chunk);
+    parser.write(decode(chunk));
+    yield chunk.length;
+  }
+  parser.write(decode?.() ?? '');
+  parser.end();
+}
+
+function boundedParser(reader: XmlReader) {
+  const parser = new SaxesParser({ xmlns: true, position: false });
+  let root: string | undefined;
+  const nameOf = ({ uri, local }: SaxesTagNS) => (uri === root ? local : '');
+  let fault: XmlFault | undefined;
+  let [levels, sinceTag, sincePiece] = [0, 0, 0];
+  // After an error, saxes continues with a guess.
+  parser.on('error', () => void (fault ??= new XmlFault('holds no well-formed XML')));
+  parser.on('opentag', (tag) => {
+    root ??= tag.uri;
+    sinceTag = 0;
+    levels += 1;
+    if (levels > MOST_LEVELS) fault ??= new XmlFault('nests its elements too deeply');
+    if (fault) return;
+    const attributes = Object.values(tag.attributes).map(
+      ({ uri, local, value }): [string, string] => {
+        return [uri === '' ? local : `${uri} ${local}`, value];
+      },
+    );
+    reader.opened(nameOf(tag), Object.fromEntries(attributes));
+  });
+  parser.on('closetag', (tag) => {
+    sinceTag = 0;
+    levels -= 1;
+    if (!fault && reader.closed(nameOf(tag))) sincePiece = 0;
+  });
+  const text = (found: string) => {
+    if (!fault) reader.text?.(found);
+  };
+  parser.on('text', text);
+  parser.on('cdata', text);
+  return {
+    write(part: string) {
+      sinceTag += part.length;
+      sincePiece += part.length;
+      if (sinceTag > TEXT_CHARACTERS || sincePiece > PIECE_CHARACTERS) {
+        throw new XmlFault('holds more than 32 MiB in one row, or 4 MiB in one cell');
+      }
+      parser.write(part);
+      if (fault) throw fault;
+    },
+    end() {
+      parser.close();
+      if (fault) throw fault;
+    },
+  };
+}
+
+/** Returns the decoder of a part that begins with `sample`. Call it with nothing at the end. */
+function decoderFor(sample: Buffer): (chunk?: Buffer) => string {
+  const decoder = new TextDecoder(markedEncoding(sample) ?? 'utf-8', { fatal: true });
+  return (chunk) => {
+    try {
+      return decoder.decode(chunk, { stream: chunk !== undefined });
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      throw new XmlFault('holds text that is neither UTF-8 nor UTF-16');
+    }
   };
 }

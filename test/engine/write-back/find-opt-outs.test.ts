@@ -1,6 +1,6 @@
 /** Who left, told to a CRM of which fast runs read only what changed. */
 import { expect, onTestFinished, test } from 'vitest';
-import type { WriteBack } from '../../../src/sources/write-back.ts';
+import type { WriteBack } from '../../../src/sources/source.ts';
 import { hearing, type Stage, ann, record, stageOf } from '../../support/engine/engine-stage.ts';
 
 const bob = 'bob@example.com';

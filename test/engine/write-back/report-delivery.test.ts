@@ -5,7 +5,7 @@ import { describe, expect, expectTypeOf, test } from 'vitest';
 import { Interrupted, Unavailable } from '../../../src/domain/errors.ts';
 import type { OptOutReport, ReturnCause } from '../../../src/domain/opt-out-report.ts';
 import { csvReturns } from '../../../src/sources/shared/files/file-write-back.ts';
-import type { WriteBack } from '../../../src/sources/write-back.ts';
+import type { WriteBack } from '../../../src/sources/source.ts';
 import type { RunOptions } from '../../../src/engine/context/mirror-context.ts';
 import { run } from '../../../src/engine/run.ts';
 import { hearing, told } from '../../support/engine/engine-stage.ts';

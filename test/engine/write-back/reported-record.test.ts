@@ -1,7 +1,7 @@
 /** Which record an opt-out is reported for when others have its address, or get it meanwhile. */
 import { expect, onTestFinished, test } from 'vitest';
 import { Invalid } from '../../../src/domain/errors.ts';
-import type { WriteBack } from '../../../src/sources/write-back.ts';
+import type { WriteBack } from '../../../src/sources/source.ts';
 import {
   hearing,
   told,

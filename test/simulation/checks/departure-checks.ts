@@ -1,7 +1,7 @@
 /** The CRM as it is told who left on the platform: nobody is reported who did not leave. */
 import { keyOf } from '../../support/engine/sample-people.ts';
 import type { OptOutReport } from '../../../src/domain/opt-out-report.ts';
-import type { WriteBack } from '../../../src/sources/write-back.ts';
+import type { WriteBack } from '../../../src/sources/source.ts';
 import type { Known } from './checker-state.ts';
 import type { Life } from '../world/process-life.ts';
 import type { Reached } from '../coverage.ts';

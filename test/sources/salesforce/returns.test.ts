@@ -5,7 +5,7 @@ import {
   salesforceOptions,
   salesforceReturnsOptions,
 } from '../../../src/sources/salesforce/options.ts';
-import { salesforceReturns } from '../../../src/sources/salesforce/write-back.ts';
+import { salesforceReturns } from '../../../src/sources/salesforce/salesforce-source.ts';
 import {
   allMail,
   left,

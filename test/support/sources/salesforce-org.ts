@@ -3,7 +3,7 @@ import { expect, onTestFinished } from 'vitest';
 import { fieldAt, textOf } from '../../../src/domain/values/record-field.ts';
 import { salesforceOptions } from '../../../src/sources/salesforce/options.ts';
 import { salesforceSource } from '../../../src/sources/salesforce/salesforce-source.ts';
-import { longId } from '../../../src/sources/salesforce/protocol/record-ids.ts';
+import { longId } from '../../../src/sources/salesforce/salesforce-records.ts';
 import type { Certificate, SourceRecord } from '../../../src/sources/source.ts';
 import { readAll, virtualClock } from './source-reading.ts';
 

@@ -5,10 +5,15 @@ import { afterAll, expect } from 'vitest';
 import type { Clock } from '../../../src/domain/clock.ts';
 import { csvSource } from '../../../src/sources/csv/csv-source.ts';
 import type { CsvOptions } from '../../../src/sources/csv/options.ts';
-import type { Certificate, Source, SourceRecord } from '../../../src/sources/source.ts';
+import type {
+  Certificate,
+  Source,
+  SourceRecord,
+  ReportResult,
+  WriteBack,
+} from '../../../src/sources/source.ts';
 import { contactDesire } from '../../../src/records/contact/observe/desired-contact.ts';
 import type { OptOutReport } from '../../../src/domain/opt-out-report.ts';
-import type { ReportResult, WriteBack } from '../../../src/sources/write-back.ts';
 
 // Reads a source to its end, and the virtual time and real files that such a reading needs.
 

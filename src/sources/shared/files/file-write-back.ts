@@ -4,7 +4,7 @@
  * never interleave.
  */
 import type { OptOutReport } from '../../../domain/opt-out-report.ts';
-import type { ReportResult, WriteBack } from '../../write-back.ts';
+import type { ReportResult, WriteBack } from '../../source.ts';
 import {
   accessSync,
   closeSync,
@@ -65,8 +65,17 @@ function fileReturns(
       for (const _ of batch) yield { is: 'told' };
     },
     arrived(batch) {
-      const there = linesThere(path, batch.map(lineOf));
-      return new Set(batch.filter((one) => there.has(lineOf(one))).map(({ id }) => id));
+      if (!exists(path)) return new Set();
+      const file = doing(path, () => openSync(path, 'r'));
+      try {
+        const tail = doing(path, () => tailOf(file, fstatSync(file).size)).toString();
+        // A line is complete even without its line break.
+        const begun = cutShort(Buffer.from(tail)).toString();
+        const isThere = (line: string) => line === begun || tail.includes(`${line}\n`);
+        return new Set(batch.filter((one) => isThere(lineOf(one))).map(({ id }) => id));
+      } finally {
+        closeSync(file);
+      }
     },
     look() {
       doing(path, () => {
@@ -116,19 +125,6 @@ function appendLines(path: string, lines: readonly string[], head: string | unde
         closeSync(folder);
       }
     }
-  } finally {
-    closeSync(file);
-  }
-}
-
-/** Returns which of these lines are complete at the end of the file, even without a line break. */
-function linesThere(path: string, lines: readonly string[]): ReadonlySet<string> {
-  if (!exists(path)) return new Set();
-  const file = doing(path, () => openSync(path, 'r'));
-  try {
-    const tail = doing(path, () => tailOf(file, fstatSync(file).size)).toString();
-    const begun = cutShort(Buffer.from(tail)).toString();
-    return new Set(lines.filter((line) => line === begun || tail.includes(`${line}\n`)));
   } finally {
     closeSync(file);
   }

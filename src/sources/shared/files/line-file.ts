@@ -7,13 +7,12 @@
  * memory.
  */
 import { Invalid, Unavailable } from '../../../domain/errors.ts';
-import { certificateOf, type Flaw, brokenFlaw } from '../read-certificate.ts';
-import type { PlacedOptions } from './file-options.ts';
+import { certificateOf, type Flaw, brokenFlaws } from '../read-certificate.ts';
+import type { PlacedOptions } from '../option-fields.ts';
 import type { ReadRequest, Source, SourceRecord } from '../../source.ts';
 import type { Clock, Random } from '../../../domain/clock.ts';
 import { placeOf } from '../../../domain/values/config-file.ts';
-import { fileOrigin, CHUNK_BYTES, type Opened, type Origin } from './local-file.ts';
-import { addressOrigin } from './web-file.ts';
+import { addressOrigin, CHUNK_BYTES, localFile, type Origin } from './file-origin.ts';
 import { createGunzip } from 'node:zlib';
 
 export interface FileReading extends ReadRequest {
@@ -44,8 +43,17 @@ export function lineFile(
       const tally: FileTally = { bytes: 0, lineEnded: true, broken: 0 };
       let cut: Flaw | undefined;
       const file = await origin.open(request.signal);
+      const { size = 0 } = file;
+      async function* bytes() {
+        let read = 0;
+        for await (const chunk of file.bytes) {
+          read += chunk.length;
+          if (size > 0) request.progress?.(Math.min(1, read / size));
+          yield chunk;
+        }
+      }
       try {
-        const chunks = unpacked(reportProgress(file, request), origin);
+        const chunks = unpacked(bytes(), origin);
         try {
           yield* recordsOf({ ...request, name, chunks, tally });
         } catch (error) {
@@ -64,20 +72,11 @@ export function lineFile(
   };
 }
 
-async function* reportProgress({ bytes, size }: Opened, { progress }: ReadRequest) {
-  let read = 0;
-  for await (const chunk of bytes) {
-    read += chunk.length;
-    if (size !== undefined && size > 0) progress?.(Math.min(1, read / size));
-    yield chunk;
-  }
-}
-
 function openOrigin(options: PlacedOptions, surroundings: FileSurroundings): Origin {
   const { input, clock } = surroundings;
   const place = placeOf(options.path);
   if (place === 'address') return addressOrigin(options, surroundings);
-  if (place === 'file') return fileOrigin(options.path, clock);
+  if (place === 'file') return localFile(options.path, clock);
   if (input) return input;
   throw new Invalid('there is no standard input to read from here', { fix: 'name a file' });
 }
@@ -113,10 +112,7 @@ export function flawsOf(tally: FileTally, cut: Flaw | undefined, found: readonly
     flaws.push({ why, fix: stopped.fix, isCut: true });
   }
   flaws.push(...found);
-  if (firstBroken && count > 0) {
-    const { where: first, fix } = firstBroken;
-    flaws.push(brokenFlaw('row', { count, first, fix }));
-  }
+  flaws.push(...brokenFlaws('row', count, firstBroken?.where, firstBroken?.fix));
   if (!stopped && !cut && !tally.lineEnded) {
     flaws.push({
       why: 'the last line has no line break, so the file may be cut off',
@@ -216,11 +212,9 @@ async function* gunzipped(bytes: AsyncIterable<Buffer>, name: string): AsyncGene
 }
 
 async function* slicesOf(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  for await (const chunk of bytes) {
-    for (let start = 0; start < chunk.length; start += SLICE_BYTES) {
+  for await (const chunk of bytes)
+    for (let start = 0; start < chunk.length; start += SLICE_BYTES)
       yield chunk.subarray(start, start + SLICE_BYTES);
-    }
-  }
 }
 
 type End = 'end' | 'cut' | 'damaged';

@@ -9,17 +9,14 @@ import {
   createServerConnection,
   patienceOf,
   type ServerAccess,
-  type ServerConnection,
-} from './server-connection.ts';
-import {
   bytesOf,
   type Column,
   type Holds,
+  type Mode,
   type Opening,
   type Raw,
   rawRows,
   type Session,
-  type Writing,
 } from './database-session.ts';
 
 /** Maps the protocol's type number to the kind of values. Other types are text or bytes. */
@@ -57,26 +54,35 @@ const fields = z.array(
   }),
 );
 
-/** Opens a session to read. Throws Invalid, Unavailable, and the signal's reason. */
-export async function openMysql(access: ServerAccess, opening: Opening): Promise<Session> {
+/** Opens a session to read or write. Throws Invalid, Unavailable, and the signal's reason. */
+export async function openMysql(
+  access: ServerAccess,
+  opening: Opening,
+  mode: Mode,
+): Promise<Session> {
   const name = `${access.host}/${access.database}`;
+  const { host, port } = access;
   const { timeoutMs } = opening;
   const { createConnection } = await import('mysql2/promise');
   const line = createServerConnection(name, opening);
+  const { socket } = line;
   const config = configOf(access, timeoutMs);
-  const begin = () => begun(line, access);
+  const stream = () => (host.startsWith('/') ? socket.connect(host) : socket.connect(port, host));
   let connection: Connection | undefined;
   const close = () => line.close(async () => connection?.end());
   try {
-    const open = await line.ask(() => createConnection({ ...config, stream: begin }));
+    const open = await line.ask(() => createConnection({ ...config, stream }));
     connection = open;
     open.on('error', () => undefined);
     const timeout = patienceOf(timeoutMs);
-    const rows = (sql: string, values: readonly Raw[]) =>
-      line.ask(async () => {
-        const [found] = await open.execute({ sql, rowsAsArray: true, timeout }, [...values]);
-        return rawRows.parse(found);
-      });
+    const execute = (sql: string, values: readonly Raw[]) =>
+      line.ask(() => open.execute({ sql, rowsAsArray: true, timeout }, [...values]));
+    const rows = async (sql: string, values: readonly Raw[]) => {
+      const [found] = await execute(sql, values);
+      return rawRows.parse(found);
+    };
+    const command = (sql: string) =>
+      line.ask(async () => void (await open.query({ sql, timeout })));
     const [row] = await rows(CLOCK, []);
     const [thread, now, version] = started.parse(row);
     const brief = { ...config, connectTimeout: BRIEF_MS };
@@ -89,13 +95,15 @@ export async function openMysql(access: ServerAccess, opening: Opening): Promise
         await other.end();
       }
     });
-    for (const statement of settings(version, timeoutMs))
-      await line.ask(() => open.query(statement));
+    await command("set session time_zone = '+00:00'");
+    const begin = mode === 'read' ? readOnly(version, timeoutMs) : ['start transaction'];
+    for (const statement of begin) await command(statement);
     return {
       name,
       now: Math.floor(now * 1000),
       quote: (part) => `\`${part.replaceAll('`', '``')}\``,
-      place: (_, { type }) => (type === undefined ? '?' : `cast(? as ${type})`),
+      place: (_, column) => (column?.type === undefined ? '?' : `cast(? as ${column.type})`),
+      time: (at) => new Date(at).toISOString().replace('T', ' ').replace('Z', ''),
       exact: (quoted) => `cast(${quoted} as binary)`,
       meant(text, { holds }) {
         if (holds === 'integer') return /^-?\d{1,20}$/.test(text) ? [text] : [];
@@ -103,8 +111,13 @@ export async function openMysql(access: ServerAccess, opening: Opening): Promise
         if (holds === 'float') return /^-?\d+(\.\d+)?$/.test(text) ? [Number(text)] : [];
         return holds === 'bytes' ? [bytesOf(text) ?? []].flat() : [text];
       },
-      columns: (relation) => line.ask(() => readColumns(open, relation)),
+      async columns(relation) {
+        const [, found] = await execute(`select * from ${relation} limit 0`, []);
+        return fields.parse(found).map(readColumn);
+      },
       rows,
+      run: async (sql, values) => void (await execute(sql, values)),
+      command,
       close,
     };
   } catch (error) {
@@ -133,50 +146,11 @@ function configOf(access: ServerAccess, timeoutMs: number): ConnectionOptions {
   };
 }
 
-function begun({ socket }: ServerConnection, { host, port }: ServerAccess) {
-  return host.startsWith('/') ? socket.connect(host) : socket.connect(port, host);
-}
-
-/** Opens a session to write. Throws the same errors. */
-export async function writeMysql(access: ServerAccess, opening: Opening): Promise<Writing> {
-  const { timeoutMs } = opening;
-  const { createConnection } = await import('mysql2/promise');
-  const line = createServerConnection(`${access.host}/${access.database}`, opening);
-  const config = configOf(access, timeoutMs);
-  let connection: Connection | undefined;
-  const close = () => line.close(async () => connection?.end());
-  try {
-    const open = await line.ask(() =>
-      createConnection({ ...config, stream: () => begun(line, access) }),
-    );
-    connection = open;
-    open.on('error', () => undefined);
-    const timeout = patienceOf(timeoutMs);
-    const command = (sql: string) =>
-      line.ask(async () => void (await open.query({ sql, timeout })));
-    await command("set session time_zone = '+00:00'");
-    await command('start transaction');
-    return {
-      place: () => '?',
-      time: (at) => new Date(at).toISOString().replace('T', ' ').replace('Z', ''),
-      run: (sql, values) =>
-        line.ask(async () => void (await open.execute({ sql, timeout }, [...values]))),
-      command,
-      close,
-    };
-  } catch (error) {
-    await close();
-    throw error;
-  }
-}
-
-/** Returns the settings of the session. They fix the state to read, so the clock is read before. */
-function settings(version: string, timeoutMs: number): string[] {
-  const isMaria = /mariadb/i.test(version);
+/** Returns the settings of a reader. They fix the state to read, so the clock is read before. */
+function readOnly(version: string, timeoutMs: number): string[] {
   return [
-    "set session time_zone = '+00:00'",
     'set session sql_select_limit = default',
-    isMaria
+    /mariadb/i.test(version)
       ? `set session max_statement_time = ${timeoutMs / 1000}`
       : `set session max_execution_time = ${timeoutMs}`,
     'set session transaction isolation level repeatable read',
@@ -185,18 +159,15 @@ function settings(version: string, timeoutMs: number): string[] {
   ];
 }
 
-/** Returns the columns, with casts: compared as doubles, two different ids could be equal. */
-async function readColumns(connection: Connection, relation: string): Promise<Column[]> {
-  const [, found] = await connection.execute(`select * from ${relation} limit 0`);
-  return fields.parse(found).map((field) => {
-    const { name, columnType, characterSet, flags, decimals, extendedFormat } = field;
-    const plain = characterSet === BINARY ? 'bytes' : 'text';
-    const holds = extendedFormat === 'json' ? 'json' : (kinds[columnType] ?? plain);
-    if (holds === 'integer') {
-      return { name, holds, type: (flags & UNSIGNED) === 0 ? 'signed' : 'unsigned' };
-    }
-    if (holds === 'decimal') return { name, holds, type: `decimal(65, ${Math.min(decimals, 30)})` };
-    if (holds === 'instant' || holds === 'time') return { name, holds, type: 'datetime(6)' };
-    return holds === 'day' ? { name, holds, type: 'date' } : { name, holds };
-  });
+/** Returns a column, with its cast: compared as doubles, two different ids could be equal. */
+function readColumn(field: z.infer<typeof fields>[number]): Column {
+  const { name, columnType, characterSet, flags, decimals, extendedFormat } = field;
+  const plain = characterSet === BINARY ? 'bytes' : 'text';
+  const holds = extendedFormat === 'json' ? 'json' : (kinds[columnType] ?? plain);
+  if (holds === 'integer') {
+    return { name, holds, type: (flags & UNSIGNED) === 0 ? 'signed' : 'unsigned' };
+  }
+  if (holds === 'decimal') return { name, holds, type: `decimal(65, ${Math.min(decimals, 30)})` };
+  if (holds === 'instant' || holds === 'time') return { name, holds, type: 'datetime(6)' };
+  return holds === 'day' ? { name, holds, type: 'date' } : { name, holds };
 }

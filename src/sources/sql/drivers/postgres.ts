@@ -3,15 +3,19 @@
  * a connection pool (PgBouncer) does not pass them on. Values are transferred in the database's own
  * notation, so that no driver rounds a number or a time.
  */
-import type { Client, ClientConfig } from 'pg';
+import type { ClientConfig } from 'pg';
 import { z } from 'zod';
 import {
   BRIEF_MS,
   createServerConnection,
+  type Holds,
+  type Mode,
+  type Opening,
   patienceOf,
+  type Raw,
   type ServerAccess,
-} from './server-connection.ts';
-import type { Holds, Opening, Raw, Session, Writing } from './database-session.ts';
+  type Session,
+} from './database-session.ts';
 
 const kinds: Record<number, Holds> = {
   16: 'boolean',
@@ -36,8 +40,12 @@ const MOST_MS = 10_000;
 /** The longest pause of a reader between two pages. After that, the server ends the transaction. */
 const IDLE = '15min';
 
-/** Opens a session to read. Throws Invalid, Unavailable, and the signal's reason. */
-export async function openPostgres(access: ServerAccess, opening: Opening): Promise<Session> {
+/** Opens a session to read or write. Throws Invalid, Unavailable, and the signal's reason. */
+export async function openPostgres(
+  access: ServerAccess,
+  opening: Opening,
+  mode: Mode,
+): Promise<Session> {
   const name = `${access.host}/${access.database}`;
   const { timeoutMs } = opening;
   const { Client: Connection } = await import('pg');
@@ -47,11 +55,17 @@ export async function openPostgres(access: ServerAccess, opening: Opening): Prom
   // An error between two statements is reported by the next one.
   client.on('error', () => undefined);
   const close = () => line.close(() => client.end());
+  const command = (text: string) => line.ask(async () => void (await client.query(text)));
+  const query = (text: string, values: readonly Raw[]) =>
+    line.ask(async () => client.query(configured(text, values)));
+  const rows = async (text: string, values: readonly Raw[]) =>
+    (await query(text, values)).rows.map((row) => raws.parse(row));
   try {
     await line.ask(() => client.connect());
-    await line.ask(() => client.query('begin isolation level repeatable read, read only'));
-    await line.ask(() => client.query(settings(timeoutMs)));
-    const [row] = await line.ask(() => execute(client, CLOCK, []));
+    const isReader = mode === 'read';
+    await command(isReader ? 'begin isolation level repeatable read, read only' : 'begin');
+    await command(settings(timeoutMs));
+    const [row] = await rows(CLOCK, []);
     const [backend, now] = started.parse(row);
     line.onAbort(async () => {
       // The first connection is busy.
@@ -69,48 +83,22 @@ export async function openPostgres(access: ServerAccess, opening: Opening): Prom
       now: Math.floor(Number(now)),
       quote: (part) => `"${part.replaceAll('"', '""')}"`,
       place: (number) => `$${number}`,
+      time: (at) => new Date(at).toISOString(),
       exact: (quoted) => quoted,
       meant(text, { holds }) {
         if (text.includes('\0')) return [];
         if (holds === 'integer') return /^-?\d{1,40}$/.test(text) ? [text] : [];
         return [holds === 'bytes' ? `\\x${text}` : text];
       },
-      columns: (relation) =>
-        line.ask(async () => {
-          const { fields } = await client.query(
-            configured(`select * from ${relation} limit 0`, []),
-          );
-          return fields.map(({ name: column, dataTypeID }) => {
-            return { name: column, holds: kinds[dataTypeID] ?? 'text' };
-          });
-        }),
-      rows: (statement, values) => line.ask(() => execute(client, statement, values)),
-      close,
-    };
-  } catch (error) {
-    await close();
-    throw error;
-  }
-}
-
-/** Opens a session to write. Throws the same errors. */
-export async function writePostgres(access: ServerAccess, opening: Opening): Promise<Writing> {
-  const { timeoutMs } = opening;
-  const { Client: Connection } = await import('pg');
-  const line = createServerConnection(`${access.host}/${access.database}`, opening);
-  const client = new Connection({ ...configOf(access, timeoutMs), stream: () => line.socket });
-  client.on('error', () => undefined);
-  const close = () => line.close(() => client.end());
-  const command = (text: string) => line.ask(async () => void (await client.query(text)));
-  try {
-    await line.ask(() => client.connect());
-    await command('begin');
-    await command(settings(timeoutMs));
-    return {
-      place: (number) => `$${number}`,
-      time: (at) => new Date(at).toISOString(),
-      run: (statement, values) =>
-        line.ask(async () => void (await client.query(configured(statement, values)))),
+      async columns(relation) {
+        const { fields } = await query(`select * from ${relation} limit 0`, []);
+        return fields.map((field) => ({
+          name: field.name,
+          holds: kinds[field.dataTypeID] ?? 'text',
+        }));
+      },
+      rows,
+      run: async (statement, values) => void (await query(statement, values)),
       command,
       close,
     };
@@ -161,9 +149,4 @@ function configured(text: string, values: readonly Raw[]) {
     // This protocol runs only one statement, whatever the text contains.
     queryMode: 'extended',
   };
-}
-
-async function execute(client: Client, text: string, values: readonly Raw[]): Promise<Raw[][]> {
-  const { rows } = await client.query(configured(text, values));
-  return rows.map((row) => raws.parse(row));
 }

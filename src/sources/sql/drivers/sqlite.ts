@@ -6,18 +6,18 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { z } from 'zod';
 import { Invalid, Unavailable } from '../../../domain/errors.ts';
-import { unreadable } from '../../shared/files/local-file.ts';
-import { failureOf } from './database-failure.ts';
+import { unreadable } from '../../shared/files/file-origin.ts';
 import {
+  failureOf,
   bytesOf,
   type Column,
+  type Mode,
   type Opening,
   type Raw,
   rawRows,
   type Session,
-  type Writing,
 } from './database-session.ts';
-import { type ChildProcess, fork } from 'node:child_process';
+import { fork } from 'node:child_process';
 import { extname } from 'node:path';
 import { deserialize } from 'node:v8';
 import type { SqliteQuestion } from './sqlite-process.ts';
@@ -25,23 +25,42 @@ import { retrySchedules } from '../../../domain/retry-schedules.ts';
 
 const described = z.array(z.tuple([z.string(), z.string().nullable()]));
 
-/** Opens a session to read. Throws Invalid, Unavailable, and the signal's reason. */
-export async function openSqlite(path: string, opening: Opening): Promise<Session> {
+/**
+ * Opens a session to read, or to write after another writer, while no other program can. Throws
+ * Invalid, Unavailable, and the signal's reason.
+ */
+export async function openSqlite(path: string, opening: Opening, mode: Mode): Promise<Session> {
   await assertFile(path);
-  const ask = createAsk(path, opening.signal);
-  const line = await ask(() => startSqlite(path, 'read', opening));
+  const { signal } = opening;
+  /** Runs work, with this project's errors and the signal's reason. */
+  const ask = async <T>(work: () => Promise<T>): Promise<T> => {
+    signal.throwIfAborted();
+    try {
+      return await work();
+    } catch (error) {
+      signal.throwIfAborted();
+      throw failureOf(error, path);
+    }
+  };
+  const line = await ask(() => startSqlite(path, mode, opening));
   const rows = async (text: string, values: readonly Raw[]) =>
     rawRows.parse(await line.ask({ ask: 'rows', text, values }));
+  const run = async (text: string, values: readonly Raw[] = []) =>
+    void (await line.ask({ ask: 'run', text, values }));
   try {
+    if (mode === 'write') await untilUnlocked(() => run('begin immediate'), path, opening);
     const [[now] = []] = await untilUnlocked(() => rows(CLOCK, []), path, opening);
-    await ask(() => line.ask({ ask: 'run', text: 'begin', values: [] }));
-    // The first query fixes the state that is read.
-    await untilUnlocked(() => rows('select 1 from sqlite_schema limit 1', []), path, opening);
+    if (mode === 'read') {
+      await ask(() => run('begin'));
+      // The first query fixes the state that is read.
+      await untilUnlocked(() => rows('select 1 from sqlite_schema limit 1', []), path, opening);
+    }
     return {
       name: path,
       now: Number(now) * 1000,
       quote: (part) => `"${part.replaceAll('"', '""')}"`,
       place: () => '?',
+      time: (at) => new Date(at).toISOString(),
       exact: (quoted) => `cast(${quoted} as blob)`,
       // Any column may hold any type, and values of different types are never equal.
       meant(text) {
@@ -62,27 +81,7 @@ export async function openSqlite(path: string, opening: Opening): Promise<Sessio
           });
         }),
       rows: (statement, values) => ask(() => rows(statement, values)),
-      close: line.close,
-    };
-  } catch (error) {
-    await line.close();
-    throw error;
-  }
-}
-
-/** Opens a session to write, after another writer. Until it ends, no other program can write. */
-export async function writeSqlite(path: string, opening: Opening): Promise<Writing> {
-  await assertFile(path);
-  const ask = createAsk(path, opening.signal);
-  const line = await ask(() => startSqlite(path, 'write', opening));
-  const run = async (text: string, values: readonly Raw[] = []) =>
-    void (await line.ask({ ask: 'run', text, values }));
-  try {
-    await untilUnlocked(() => run('begin immediate'), path, opening);
-    return {
-      place: () => '?',
-      time: (at) => new Date(at).toISOString(),
-      run: (text, values) => ask(() => run(text, values)),
+      run: (statement, values) => ask(() => run(statement, values)),
       command: (text) => ask(() => run(text)),
       close: line.close,
     };
@@ -109,19 +108,6 @@ async function assertFile(path: string): Promise<void> {
     fix: 'name a file of SQLite in url of the source',
     code: 'database-access',
   });
-}
-
-/** Returns what runs work, with this project's errors and the signal's reason. */
-function createAsk(path: string, signal: AbortSignal) {
-  return async <T>(work: () => Promise<T>): Promise<T> => {
-    signal.throwIfAborted();
-    try {
-      return await work();
-    } catch (error) {
-      signal.throwIfAborted();
-      throw failureOf(error, path);
-    }
-  };
 }
 
 /** Repeats `look` until no other program writes to the file. */
@@ -158,37 +144,13 @@ const program = new URL(`sqlite-process${extname(import.meta.url)}`, import.meta
  * its `code`, Unavailable if the process ended, and the signal's reason as soon as it is aborted.
  * `close` ends the process and leaves nothing of it behind. It never throws.
  */
-async function startSqlite(path: string, access: 'read' | 'write', { signal, timeoutMs }: Opening) {
+async function startSqlite(path: string, access: Mode, { signal, timeoutMs }: Opening) {
   signal.throwIfAborted();
   const child = fork(program, [path, access, String(timeoutMs)], {
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     execArgv: [],
   });
-  const { answer, ended, end } = readAnswers(child, path, access);
-  const leave = () => {
-    if (signal.aborted) end(signal.reason);
-    if (child.connected) child.disconnect();
-  };
-  signal.addEventListener('abort', leave, { once: true });
-  const close = async () => {
-    signal.removeEventListener('abort', leave);
-    child.ref();
-    leave();
-    await ended;
-  };
-  try {
-    await answer();
-  } catch (error) {
-    await close();
-    throw error;
-  }
-  const ask: (question: SqliteQuestion) => Promise<unknown> = answer;
-  return { ask, close };
-}
-
-/** Reads the process's answers. `answer` awaits the next; after `end` it throws that error. */
-function readAnswers(child: ChildProcess, path: string, access: 'read' | 'write') {
   const ended = Promise.withResolvers<void>();
   let waiting: PromiseWithResolvers<unknown> | undefined;
   let over: { why: unknown } | undefined;
@@ -208,7 +170,8 @@ function readAnswers(child: ChildProcess, path: string, access: 'read' | 'write'
     end(new Unavailable(why, { acted: access === 'read' ? 'no' : 'maybe' }));
     ended.resolve();
   });
-  const answer = async (question?: SqliteQuestion): Promise<unknown> => {
+  /** Sends a question, if there is one, and awaits the next answer. */
+  const ask = async (question?: SqliteQuestion): Promise<unknown> => {
     if (over) throw over.why;
     waiting = Promise.withResolvers();
     // Between two questions, an abandoned reader must not keep the process alive.
@@ -228,5 +191,22 @@ function readAnswers(child: ChildProcess, path: string, access: 'read' | 'write'
       child.channel?.unref();
     }
   };
-  return { answer, ended: ended.promise, end };
+  const leave = () => {
+    if (signal.aborted) end(signal.reason);
+    if (child.connected) child.disconnect();
+  };
+  signal.addEventListener('abort', leave, { once: true });
+  const close = async () => {
+    signal.removeEventListener('abort', leave);
+    child.ref();
+    leave();
+    await ended.promise;
+  };
+  try {
+    await ask();
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { ask, close };
 }

@@ -6,13 +6,13 @@ import { pathSegment } from '../../domain/address-part.ts';
 import { observe } from '../../http/rate-limit-headers.ts';
 import { createAsking, type Asking, type Said, type Surroundings } from '../shared/crm-request.ts';
 import type { SalesforceOptions } from './options.ts';
-import { errorOf, refusalOf } from './protocol/api-refusal.ts';
 import { z } from 'zod';
-import { Invalid, Unavailable } from '../../domain/errors.ts';
+import { Invalid, Unavailable, RateLimited } from '../../domain/errors.ts';
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
 import { readSmallFile } from '../../domain/values/config-file.ts';
+import { quoted } from '../shared/record-fields.ts';
 
-export interface ApiQuestion {
+interface ApiQuestion {
   /** The path below the version (/queryAll?q=…), or a full path named in a response. */
   path: string;
   /** A JSON document; if present, the request is a POST. */
@@ -31,40 +31,37 @@ export type Session = ReturnType<typeof createSession>;
 const refusals = [400, 401, 403, 404];
 const mend = { credentials: 'auth', request: 'where' };
 
-export function createSession({
-  options,
-  grants,
-  signal,
-  ...rest
-}: Surroundings & {
-  options: SalesforceOptions;
-  grants: ReturnType<typeof createGrants>;
-  signal: AbortSignal;
-}) {
+export function createSession(
+  options: SalesforceOptions,
+  grants: ReturnType<typeof createGrants>,
+  signal: AbortSignal,
+  surroundings: Surroundings,
+) {
   const { timeoutMs, version } = options;
+  const { host } = new URL(options.url);
   const base = `/services/data/${pathSegment(version)}`;
   let startedAt: number | undefined;
   let open: { origin: string; asking: Asking } | undefined;
-  const askingAt = async ({ origin }: Grant): Promise<Asking> => {
-    if (open?.origin === origin) return open.asking;
-    await open?.asking.close();
-    open = { origin, asking: createAsking({ url: origin, timeoutMs, mend }, rest) };
-    return open.asking;
-  };
-  const askWith = async (grant: Grant, { path, body, method, text, accepts = [] }: ApiQuestion) => {
-    const asking = await askingAt(grant);
-    const address = grant.origin + (path.startsWith('/services/') ? path : base + path);
-    const headers = { authorization: `Bearer ${grant.token}`, ...(text && { accept: text }) };
+  const askWith = async (
+    { origin, token }: Grant,
+    { path, body, method, text, accepts = [] }: ApiQuestion,
+  ) => {
+    if (open?.origin !== origin) {
+      await open?.asking.close();
+      open = { origin, asking: createAsking({ url: origin, timeoutMs, mend }, surroundings) };
+    }
+    const address = origin + (path.startsWith('/services/') ? path : base + path);
+    const headers = { authorization: `Bearer ${token}`, ...(text && { accept: text }) };
     const json = body && { type: 'application/json' as const, text: JSON.stringify(body) };
     const all = [...(text ? [200] : []), ...refusals, ...accepts];
     const how = { ...(json && { body: json }), ...(method && { method }) };
-    const said = await asking.ask({ address, headers, accepts: all, ...how }, signal);
+    const said = await open.asking.ask({ address, headers, accepts: all, ...how }, signal);
     if (!said) throw new Error('404 is among what is accepted');
     startedAt ??= observe(said.status, said.headers, 0).dateMs;
     return said;
   };
   return {
-    host: new URL(options.url).host,
+    host,
     /** Returns when the first response was sent, by the organization's own clock. */
     startedAt: () => startedAt,
     /** Throws Invalid, Unavailable, RateLimited, and the signal's reason if aborted. */
@@ -73,7 +70,7 @@ export function createSession({
       let said = await askWith(grant, question);
       if (said.status === 401) said = await askWith(await grants.renew(signal), question);
       const isAnswer = said.status < 400 || question.accepts?.includes(said.status);
-      if (!isAnswer) throw errorOf(refusalOf(said), new URL(options.url).host);
+      if (!isAnswer) throw errorOf(refusalOf(said), host);
       return said;
     },
     close: async () => open?.asking.close(),
@@ -121,7 +118,7 @@ async function requestGrant(
 ): Promise<Grant> {
   const credentials = { credentials: 'auth', request: 'url and auth' };
   const { timeoutMs, auth } = options;
-  const { origin } = new URL(options.url);
+  const { origin, host } = new URL(options.url);
   const { clientId: client_id, clientSecret: client_secret } = auth;
   const form =
     client_secret === undefined
@@ -143,28 +140,23 @@ async function requestGrant(
       },
       signal,
     );
-    if (!said) {
-      throw new Invalid(`${asking.host} gives no tokens (404)`, {
-        fix: 'correct url of the source',
-      });
+    if (!said)
+      throw new Invalid(`${host} gives no tokens (404)`, { fix: 'correct url of the source' });
+    const { status, value } = said;
+    if (status >= 400) throw explainRefusal(value, status, host);
+    const { data } = granted.safeParse(value);
+    if (!data) {
+      const what =
+        'answered without a token (is url of the source the address of the organization?)';
+      throw new Unavailable(`${host} ${what}`, { acted: 'maybe', status });
     }
-    return readGrant(said, asking.host, options);
+    const trusted = trustedOrigin(data.instance_url ?? options.url, options.url);
+    if (trusted !== undefined) return { token: data.access_token, origin: trusted };
+    const fix = 'write the address of the organization, its My Domain, into url of the source';
+    throw new Invalid(`${host} names an address for its API that is not of Salesforce`, { fix });
   } finally {
     await asking.close();
   }
-}
-
-function readGrant({ status, value }: Said, host: string, { url }: SalesforceOptions): Grant {
-  if (status >= 400) throw explainRefusal(value, status, host);
-  const { data } = granted.safeParse(value);
-  if (!data) {
-    const fix = 'is url of the source the address of the organization?';
-    throw new Unavailable(`${host} answered without a token (${fix})`, { acted: 'maybe', status });
-  }
-  const origin = trustedOrigin(data.instance_url ?? url, url);
-  if (origin !== undefined) return { token: data.access_token, origin };
-  const fix = 'write the address of the organization, its My Domain, into url of the source';
-  throw new Invalid(`${host} names an address for its API that is not of Salesforce`, { fix });
 }
 
 /** Returns the origin of the API if it can be trusted with a token. */
@@ -245,12 +237,11 @@ function signClaim({ url, auth }: SalesforceOptions, nowMs: number): string {
     exp: Math.floor(nowMs / 1000) + GOOD_FOR_S,
   };
   const parts = [{ alg: 'RS256', typ: 'JWT' }, claims];
-  const text = parts.map((part) => base64(Buffer.from(JSON.stringify(part)))).join('.');
-  return `${text}.${base64(sign('RSA-SHA256', Buffer.from(text), readKey(auth)))}`;
-}
-
-function base64(bytes: Buffer): string {
-  return bytes.toString('base64url');
+  const text = parts
+    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+    .join('.');
+  const signature = sign('RSA-SHA256', Buffer.from(text), readKey(auth));
+  return `${text}.${signature.toString('base64url')}`;
 }
 
 /** Parses the key. The error has no cause, because the cause may quote the key. */
@@ -276,4 +267,104 @@ function readKey({ privateKey, privateKeyFile }: SalesforceOptions['auth']): Key
   throw new Invalid(`the private key of the source ${what}`, {
     fix: 'make one with openssl genrsa, and its certificate',
   });
+}
+
+// Explains an error of the API in one line. The API's own words are not repeated, because they
+// quote the query, and conditions may contain anything. Only field names are taken from them.
+
+const LIMIT_WAIT_MS = 60 * 60_000;
+
+const errors = z.array(z.object({ errorCode: z.string(), message: z.string().default('') }));
+
+interface Refusal {
+  status: number;
+  /** The error code, such as INVALID_FIELD; '' if the response contains none. */
+  code: string;
+  message: string;
+  /** How many of the organization's daily requests are used up, if the response states it. */
+  usage: string | undefined;
+}
+
+export function refusalOf({ status, value, headers }: Said): Refusal {
+  const [first] = errors.safeParse(value).data ?? [];
+  const code = /^[A-Z][A-Z_]{1,60}$/.exec(first?.errorCode ?? '')?.[0] ?? '';
+  const limits = /\bapi-usage=(\d+)\/(\d+)/.exec(headers['sforce-limit-info'] ?? '');
+  const usage = limits ? `${limits[1]} of ${limits[2]}` : undefined;
+  return { status, code, message: first?.message ?? '', usage };
+}
+
+type Lines = Record<string, [what: string, fix: string]>;
+
+const toMend: Lines = {
+  INVALID_SESSION_ID: [
+    'does not accept the token it has just given',
+    'give the app the scope api, and its user the permission "API Enabled"; are addresses restricted?',
+  ],
+  INVALID_FIELD: [
+    'has no such field{field}, or its user may not see it',
+    'correct the fields of the configuration or where of the source, or let the user see it',
+  ],
+  INVALID_TYPE: [
+    'does not show an object that is to be read',
+    'correct objects of the source, or give its user the right to read them',
+  ],
+  MALFORMED_QUERY: ['does not understand the query', 'correct where of the source'],
+  INVALID_QUERY_FILTER_OPERATOR: [
+    'cannot compare a field as the query does',
+    'correct where of the source',
+  ],
+  API_DISABLED_FOR_ORG: ['has no API in its edition', 'have it enabled for the organization'],
+  NOT_FOUND: [
+    'has no such thing',
+    'correct version and objects of the source, or give its user the right to read them',
+  ],
+  INSUFFICIENT_ACCESS: [
+    'does not let its user read this',
+    'give the user the right to read the objects and fields',
+  ],
+};
+
+const passing: Lines = {
+  QUERY_TIMEOUT: [
+    'took too long for the query',
+    'narrow where of the source, to fields that are indexed',
+  ],
+  INVALID_QUERY_LOCATOR: ['has closed the list in the middle of it', 'read it again'],
+  API_CURRENTLY_DISABLED: ['has its API switched off for a while', 'try again later'],
+  SERVER_UNAVAILABLE: ['is too busy', 'try again later'],
+  UNABLE_TO_LOCK_ROW: ['is busy with the same records', 'try again later'],
+};
+
+/** Returns the error for a refusal; `host` is for the message. */
+export function errorOf(refusal: Refusal, host: string): Error {
+  const { status, code, message, usage } = refusal;
+  if (code === 'REQUEST_LIMIT_EXCEEDED') {
+    if (/concurrent/i.test(message)) {
+      const what = `${host} has too many long requests at once`;
+      return new Unavailable(what, { fix: 'try again later', acted: 'maybe', status });
+    }
+    // The daily limit is no permission problem, whatever the status says.
+    const used = usage === undefined ? '' : ` (${usage})`;
+    return new RateLimited(`${host} has used up its API requests of 24 hours${used}`, {
+      fix: 'run less often, or have them raised',
+      retryAfterMs: LIMIT_WAIT_MS,
+      route: host,
+    });
+  }
+  const [temporary, again] = passing[code] ?? [];
+  if (temporary !== undefined) {
+    return new Unavailable(`${host} ${temporary}`, { fix: again, acted: 'maybe', status });
+  }
+  const field =
+    /No such column '([\w.]{1,200})'/.exec(message) ??
+    /relationship '([\w.]{1,200})' in field path/.exec(message) ??
+    /\bfield '([\w.]{1,200})'/.exec(message);
+  const [what, fix] = toMend[code] ?? [
+    `refused the request (${[status, code].join(' ').trim()})`,
+    status === 401 || status === 403
+      ? 'correct auth of the source, or the rights of its user'
+      : 'correct where of the source, and the fields of the configuration',
+  ];
+  const name = field?.[1] === undefined ? '' : `: ${quoted(field[1])}`;
+  return new Invalid(`${host} ${what.replace('{field}', () => name)}`, { fix });
 }

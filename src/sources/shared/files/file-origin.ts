@@ -1,17 +1,21 @@
 /**
- * Reads files on this machine and standard input: their bytes, versions and errors. Both are
- * origins of the bytes of a file, as a web address is (web-file.ts).
+ * The origins of the bytes of a file: a path on this machine, standard input and a web address,
+ * with their versions and errors; and the encodings that the first bytes tell.
  */
 import { type FileHandle, open, stat, mkdtemp, rm } from 'node:fs/promises';
 import { Busy, Invalid, Unavailable } from '../../../domain/errors.ts';
 import { readSmallFile } from '../../../domain/values/config-file.ts';
 import { statSync } from 'node:fs';
 import type { Clock } from '../../../domain/clock.ts';
-import type { Flaw } from '../read-certificate.ts';
-import { createHash } from 'node:crypto';
+import { type Flaw, holding } from '../read-certificate.ts';
+import { createHash, hash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
+import { download, type Download } from '../../../http/download.ts';
+import { createRetry, resend } from '../../../http/retry.ts';
+import { lowerCased, outwait, refusal, type Surroundings } from '../crm-request.ts';
+import type { PlacedOptions } from '../option-fields.ts';
 
 export const CHUNK_BYTES = 64 * 1024;
 
@@ -36,9 +40,7 @@ async function* chunksOf(
       signal.throwIfAborted();
       const { bytesRead } = await handle
         .read(chunk, length, CHUNK_BYTES - length, position + length)
-        .catch((error: unknown) => {
-          throw unreadable(path, error);
-        });
+        .catch(rethrow(path));
       if (bytesRead === 0) break;
       length += bytesRead;
     }
@@ -69,6 +71,13 @@ export function unreadable(path: string, error: unknown, what = 'file'): unknown
   });
 }
 
+/** Returns what throws that error for one of the file system. */
+export function rethrow(path: string, what?: string) {
+  return (error: unknown): never => {
+    throw unreadable(path, error, what);
+  };
+}
+
 const QUIET_MS = 2_000;
 const WAIT_MS = 60_000;
 
@@ -92,9 +101,7 @@ async function waitUntilQuiet(path: string, clock: Clock, signal: AbortSignal): 
   let previous: FileState | undefined;
   for (;;) {
     signal.throwIfAborted();
-    const stats = await stat(path).catch((error: unknown) => {
-      throw unreadable(path, error);
-    });
+    const stats = await stat(path).catch(rethrow(path));
     if (!stats.isFile()) {
       const what = stats.isDirectory() ? 'a directory' : 'not a regular file';
       throw new Invalid(`${path}: this is ${what}; name a file in the configuration`);
@@ -115,31 +122,33 @@ async function waitUntilQuiet(path: string, clock: Clock, signal: AbortSignal): 
   }
 }
 
-/** Returns the name of a read, the same for files of one size and time anywhere. */
-function readingOf({ size, mtimeMs }: FileState): string {
-  return `${size}-${mtimeMs}`;
-}
-
+/** Returns the origin of a local file. Each time it is opened, its version of now is read. */
 export function localFile(path: string, clock: Clock) {
   let latest: FileState | undefined;
+  /** The name of a read is the same for files of one size and time anywhere. */
+  const readingOf = ({ size, mtimeMs }: FileState) => `${size}-${mtimeMs}`;
   return {
-    /** Opens the version of now, after up to a minute of writing. Throws Busy or Invalid. */
-    async open(signal: AbortSignal) {
+    name: path,
+    isPacked: /\.gz$/i.test(path),
+    /** Opens the file after up to a minute of writing. Throws Busy or Invalid. */
+    async open(signal: AbortSignal): Promise<Opened & { handle: FileHandle }> {
       const before = await waitUntilQuiet(path, clock, signal);
       latest = before;
-      const handle = await open(path, 'r').catch((error: unknown) => {
-        throw unreadable(path, error);
-      });
+      const { size } = before;
+      const handle = await open(path, 'r').catch(rethrow(path));
+      const { bytes, shortOf } = countBytes(chunksOf(handle, { path, signal }));
       return {
         handle,
-        size: before.size,
         reading: readingOf(before),
-        async flaws(): Promise<Flaw[]> {
+        size,
+        bytes,
+        async flaws(whole) {
           const states = [handle.stat(), stat(path)].map((one) => one.catch(() => undefined));
           const after = await Promise.all(states);
-          if (after.every((state) => sameState(state, before))) return [];
+          if (after.every((state) => sameState(state, before))) return whole ? shortOf(size) : [];
           return [{ why: 'the file changed while it was read', fix: 'read it again' }];
         },
+        close: () => handle.close(),
       };
     },
     still(reading: string): boolean {
@@ -153,35 +162,18 @@ export function localFile(path: string, clock: Clock) {
   };
 }
 
-/** Returns the origin of a local file. The file is read again each time. */
-export function fileOrigin(path: string, clock: Clock): Origin {
-  const file = localFile(path, clock);
-  return {
-    name: path,
-    isPacked: /\.gz$/i.test(path),
-    async open(signal) {
-      const { handle, size, reading, flaws } = await file.open(signal);
-      let count = 0;
-      async function* bytes() {
-        for await (const chunk of chunksOf(handle, { path, signal })) {
-          count += chunk.length;
-          yield chunk;
-        }
-      }
-      return {
-        reading,
-        size,
-        bytes: bytes(),
-        async flaws(whole) {
-          const changed = await flaws();
-          if (changed.length > 0 || !whole || count === size) return changed;
-          return [{ why: `${count} of ${size} bytes were read`, fix: 'read it again' }];
-        },
-        close: () => handle.close(),
-      };
-    },
-    still: file.still,
-  };
+/** Passes bytes on, and tells whether fewer, or more, came than there are. */
+function countBytes(chunks: AsyncIterable<Buffer>) {
+  let count = 0;
+  async function* bytes() {
+    for await (const chunk of chunks) {
+      count += chunk.length;
+      yield chunk;
+    }
+  }
+  const shortOf = (size: number): Flaw[] =>
+    count === size ? [] : [{ why: `${count} of ${size} bytes were read`, fix: 'read it again' }];
+  return { bytes: bytes(), shortOf };
 }
 
 export interface Origin {
@@ -266,4 +258,124 @@ async function spoolInput(stream: InputStream, signal: AbortSignal) {
   } finally {
     signal.removeEventListener('abort', stop);
   }
+}
+
+// Reads a file from a web address as it arrives. Its ETag, or the time of its last modification,
+// names the read; without either, each read is new. The server cannot report whether the file has
+// changed, so a read stays valid for a quarter of an hour. If the download breaks off, the records
+// that arrived are kept.
+
+const SILENCE_MS = 30_000;
+const mend = { credentials: 'the headers', request: 'path', address: 'path' };
+
+export function addressOrigin(options: PlacedOptions, surroundings: Surroundings): Origin {
+  const { clock } = surroundings;
+  const { host } = new URL(options.path);
+  const { keep, still } = holding(clock);
+  return {
+    name: host,
+    isPacked: false,
+    async open(signal) {
+      const { headers, body, close } = await fetchFile(options, surroundings, signal);
+      const { etag, 'last-modified': modified, 'content-length': length = '' } = headers;
+      const ofTime = modified ? `modified-${modified} ${length}`.trim() : `address-${clock.now()}`;
+      const reading = etag ? `etag-${hash('sha256', etag).slice(0, 16)}` : ofTime;
+      keep(reading);
+      const { bytes, shortOf } = countBytes(body);
+      const size = length === '' ? undefined : Number(length);
+      const isChunked = /\bchunked\b/i.test(headers['transfer-encoding'] ?? '');
+      return {
+        reading,
+        bytes,
+        ...(size !== undefined && { size }),
+        async flaws(whole) {
+          if (!whole) return [];
+          if (size !== undefined) return shortOf(size);
+          if (isChunked) return [];
+          // Without a length or chunks, a response ends wherever the connection does.
+          const why = 'the answer does not say how long it is, so it may be cut off';
+          return [{ why, fix: 'have the server name its length' }];
+        },
+        close,
+      };
+    },
+    still,
+  };
+}
+
+/** Returns the response with the file. The request is repeated only until a response begins. */
+async function fetchFile(
+  options: PlacedOptions,
+  { clock, random }: Surroundings,
+  signal: AbortSignal,
+): Promise<Download> {
+  const { host } = new URL(options.path);
+  const request = {
+    url: options.path,
+    timeoutMs: options.timeoutMs ?? SILENCE_MS,
+    headers: {
+      accept: '*/*',
+      ...lowerCased(options.headers),
+      'accept-encoding': 'gzip',
+      'user-agent': 'crm-mirror',
+    },
+  };
+  const attempt = async () => {
+    const once = async () => {
+      const found = await download(request, signal);
+      if (found.status !== 200) await found.close();
+      return found;
+    };
+    const found = await outwait(once, host, { clock, signal });
+    const fault = faultOf(found, host);
+    if (!fault) return found;
+    await found.close();
+    throw fault;
+  };
+  try {
+    return await createRetry({ clock, random })(resend.freely, attempt, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  }
+}
+
+function faultOf({ status, headers }: Download, host: string): Error | undefined {
+  if (status === 404 || status === 410) {
+    return new Invalid(`${host} has no such file (${status})`, {
+      fix: 'correct path of the source',
+    });
+  }
+  if (status >= 500 || status === 408 || status === 425) {
+    return new Unavailable(`${host} answered ${status}`, { acted: 'no', status });
+  }
+  if (status !== 200) return refusal(status, host, mend);
+  if (headers['content-type']?.includes('html')) {
+    const doubt = 'is path of the source the address of the file?';
+    return new Unavailable(`${host} answered with a web page (${doubt})`, { acted: 'no' });
+  }
+  const encoding = headers['content-encoding'] ?? 'identity';
+  if (/^(x-gzip|gzip|identity)$/i.test(encoding)) return undefined;
+  return new Invalid(`${host} packs the file as it was not asked to`, {
+    fix: 'have it use gzip or nothing',
+  });
+}
+
+/**
+ * Returns whether a file that begins with `sample` is UTF-16 without a byte order mark: every other
+ * byte is NUL, as in Western text. One or two stray NULs do not match.
+ */
+export function hasUtf16Pattern(sample: Buffer): boolean {
+  const bytes = sample.subarray(0, 1024);
+  const nuls: [even: number, odd: number] = [0, 0];
+  for (let at = 0; at < bytes.length; at += 1) if (bytes[at] === 0) nuls[at % 2 === 0 ? 0 : 1] += 1;
+  return Math.max(...nuls) >= 4 && Math.max(...nuls) > bytes.length / 4;
+}
+
+/** Returns the encoding that a byte order mark states, or undefined if there is none. */
+export function markedEncoding(sample: Buffer): 'utf-8' | 'utf-16le' | 'utf-16be' | undefined {
+  if (sample.subarray(0, 3).equals(Buffer.from([0xef, 0xbb, 0xbf]))) return 'utf-8';
+  const mark = sample.toString('hex', 0, 2);
+  if (mark === 'fffe') return 'utf-16le';
+  return mark === 'feff' ? 'utf-16be' : undefined;
 }

@@ -1,10 +1,40 @@
-/** Lists the tables of a database and reads the first rows of one, without writing. */
-import { jsonRecords } from '../shared/json-records.ts';
+import { Invalid } from '../../domain/errors.ts';
+import { smallText } from '../shared/files/file-origin.ts';
+import { placeOf, type SqlOptions } from './options.ts';
+import type { Mode, Opening, Session } from './drivers/database-session.ts';
+import { openMysql } from './drivers/mysql.ts';
+import { openPostgres } from './drivers/postgres.ts';
+import { openSqlite } from './drivers/sqlite.ts';
+import { jsonRecords } from '../shared/record-fields.ts';
 import type { Source } from '../source.ts';
-import { placeOf } from './drivers/database-address.ts';
-import type { Session } from './drivers/database-session.ts';
-import { type Around, open, type Reach } from './open-session.ts';
-import { rowReader } from './row-record.ts';
+import { rowReader } from './relation-pages.ts';
+
+type Around = Omit<Opening, 'timeoutMs'>;
+
+export type Reach = Pick<SqlOptions, 'url' | 'password' | 'ca' | 'allowPlain' | 'timeoutMs'>;
+
+/** Opens a session, encrypted unless it stays on this machine or the options allow plain. */
+export async function openSession(
+  { url, password, ca, allowPlain, timeoutMs }: Reach,
+  { signal, clock }: Around,
+  mode: Mode = 'read',
+): Promise<Session> {
+  signal.throwIfAborted();
+  const opening = { signal, clock, timeoutMs };
+  const place = placeOf(url);
+  if ('reason' in place) {
+    const { reason, fix } = place;
+    throw new Invalid(`url of the source ${reason}`, { fix, code: 'database-access' });
+  }
+  if (place.system === 'sqlite') return openSqlite(place.path, opening, mode);
+  const isPlain = ca === undefined && !place.encrypted && (place.local || allowPlain);
+  const authority = ca === undefined ? {} : { ca: smallText(ca) };
+  const tls = isPlain ? undefined : authority;
+  const access = { ...place, password: password ?? place.password, tls };
+  return place.system === 'postgres'
+    ? openPostgres(access, opening, mode)
+    : openMysql(access, opening, mode);
+}
 
 /** Selects the schema of each table and view, null for the usual one, and its name. */
 const tables = {
@@ -79,7 +109,7 @@ async function withSession<T>(
   around: Around,
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
-  const session = await open(reach, around);
+  const session = await openSession(reach, around);
   try {
     return await work(session);
   } finally {

@@ -1,6 +1,70 @@
-/** Interprets tables with a header row: which column holds which field, and unusable fields. */
+/** Checks JSON records, and adds the requested fields that are missing. */
+import { fieldAt, fieldOrEnd } from '../../domain/values/record-field.ts';
+import type { SourceRecord } from '../source.ts';
 import { Invalid } from '../../domain/errors.ts';
-import { hintsFor, listed, quoted } from './field-suggestions.ts';
+import type { Flaw } from './read-certificate.ts';
+import { editDistance } from '../../domain/values/edit-distance.ts';
+
+const LISTED_DEPTH = 3;
+
+export type JsonRecords = ReturnType<typeof jsonRecords>;
+
+/** Creates the checks of a read: a field that no record has is a mistake. */
+export function jsonRecords(fields: readonly string[]) {
+  const unseen = new Set(fields);
+  let first: object | undefined;
+  return {
+    /** Returns the record for a value that was parsed from `text`, which may contain more. */
+    recordOf(value: unknown, where: string, text: string): SourceRecord {
+      if (!isRecord(value)) {
+        const fix = 'give a JSON object for each record';
+        return { where, broken: 'is no JSON object', fix };
+      }
+      if (text.includes('\\u0000') && holdsNul(value)) {
+        return { where, broken: 'holds a NUL character', fix: 'remove it from the record' };
+      }
+      first ??= value;
+      for (const field of unseen) if (fieldAt(value, field) !== undefined) unseen.delete(field);
+      const absent = fields.filter((field) => fieldAt(value, field) === undefined);
+      if (absent.length === 0) return { where, value };
+      // A path that ends in a text or a list is not absent: its value cannot be read.
+      const empty = absent.filter((field) => (fieldOrEnd(value, field) ?? null) === null);
+      return { where, value: { ...value, ...Object.fromEntries(empty.map((at) => [at, null])) } };
+    },
+    /** Returns the error if no record had one of the requested fields, or undefined. */
+    lacking(): string | undefined {
+      if (first === undefined || unseen.size === 0) return undefined;
+      const names = pathsOf(first, LISTED_DEPTH);
+      return (
+        `no record has ${[...unseen].map(quoted).join(', ')}; ` +
+        `fields of the first one: ${listed(names)}; correct the configuration or the CRM`
+      );
+    },
+  };
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Avoids recursion, because a value may be nested very deeply. */
+function holdsNul(value: unknown): boolean {
+  const rest = [value];
+  while (rest.length > 0) {
+    const next = rest.pop();
+    if (typeof next === 'string' && next.includes('\0')) return true;
+    if (typeof next !== 'object' || next === null) continue;
+    for (const [name, inner] of Object.entries(next)) rest.push(name, inner);
+  }
+  return false;
+}
+
+function pathsOf(value: object, depth: number): string[] {
+  return Object.entries(value).flatMap(([name, inner]) => {
+    const isNested = isRecord(inner) && depth > 1;
+    return isNested ? pathsOf(inner, depth - 1).map((path) => `${name}.${path}`) : [name];
+  });
+}
 
 export interface Columns {
   width: number;
@@ -104,10 +168,7 @@ function explainMissing(missing: readonly string[], names: readonly string[]): s
 const FIELD_BYTES = 1024 * 1024;
 
 /** Returns why a row with this field cannot be used, if so; NUL is sought only if possible. */
-export function fieldFault(
-  field: string,
-  isNulPossible: boolean,
-): { why: string; fix: string } | undefined {
+export function fieldFault(field: string, isNulPossible: boolean): Flaw | undefined {
   // A character takes at most three bytes, so the exact count is taken only if it could matter.
   if (field.length > FIELD_BYTES / 3 && Buffer.byteLength(field) > FIELD_BYTES) {
     const fix = 'shorten it, or leave the column out of the export';
@@ -115,4 +176,38 @@ export function fieldFault(
   }
   if (!isNulPossible || !field.includes('\0')) return undefined;
   return { why: 'holds a NUL byte', fix: 'remove it from the record' };
+}
+
+const LISTED = 30;
+
+/** Returns a name in quotes, on one line and truncated to 60 characters. */
+export function quoted(name: string): string {
+  return JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
+}
+
+/** Returns the first names and how many more. One with an @ may be a person's: masked. */
+export function listed(names: readonly string[]): string {
+  const more = names.length > LISTED ? ` and ${names.length - LISTED} more` : '';
+  const shown = names.slice(0, LISTED).map((name) => (name.includes('@') ? '"…@…"' : quoted(name)));
+  return `${shown.join(', ')}${more}`;
+}
+
+/** Returns a hint for each missing name that resembles one of `names`: did you mean "a" for "b"? */
+export function hintsFor(missing: readonly string[], names: readonly string[]): string[] {
+  return missing.flatMap((wanted) => {
+    let best: { name: string; distance: number } | undefined;
+    for (const name of names) {
+      if (name === '' || name.length > 100) continue;
+      const distance = editDistance(plain(wanted), plain(name));
+      if (distance < (best?.distance ?? Infinity)) best = { name, distance };
+    }
+    // A name that is further away is another name, and no misspelling.
+    if (!best || best.distance > Math.max(1, wanted.length / 3)) return [];
+    return [`did you mean ${quoted(best.name)} for ${quoted(wanted)}?`];
+  });
+}
+
+/** Returns a name without case, spaces and punctuation, so that "E-Mail" is close to "email". */
+function plain(name: string): string {
+  return name.toLowerCase().replaceAll(/[\s_.-]/g, '');
 }

@@ -1,0 +1,516 @@
+/**
+ * Reads the records of a query, page by page or through the Bulk API, each as a row before merges
+ * and conversions are resolved. A query contains only checked names, ids, times and the condition
+ * from the options.
+ */
+import { queryValue, pathSegment } from '../../domain/address-part.ts';
+import { z } from 'zod';
+import { Unavailable, Invalid } from '../../domain/errors.ts';
+import type { Session } from './salesforce-api.ts';
+import { parse } from 'csv-parse/sync';
+import type { Clock } from '../../domain/clock.ts';
+import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
+import { listed, quoted, hintsFor } from '../shared/record-fields.ts';
+import type { Condition, ConditionResult } from '../../domain/condition.ts';
+import type { SourceRecord } from '../source.ts';
+
+const page = z.object({
+  totalSize: z.number().int().min(0),
+  done: z.boolean(),
+  nextRecordsUrl: z.string().startsWith('/services/data/').optional(),
+  records: z.array(z.unknown()),
+});
+
+interface QueryPage {
+  rows: Row[];
+  total: number;
+  /** The path of the next page; undefined on the last page. */
+  next: string | undefined;
+}
+
+/** Returns the first page. Deleted records are included while they are in the recycle bin. */
+export async function firstPage(session: Session, query: Query): Promise<QueryPage> {
+  return readPage(session, query, `/queryAll?q=${queryValue(toSoql(query))}`);
+}
+
+/** Yields all records from the first page on, and returns the number that the query reports. */
+export async function* rowsFrom(
+  session: Session,
+  query: Query,
+  first: QueryPage,
+): AsyncGenerator<Row[], number> {
+  let count = 0;
+  for (let at = first; ;) {
+    yield at.rows;
+    count += at.rows.length;
+    if (at.next === undefined) return first.total;
+    if (at.rows.length === 0 || count > first.total) {
+      const what = `${session.host} lists more than it counts`;
+      throw new Unavailable(what, { fix: 'read it again', acted: 'maybe' });
+    }
+    at = await readPage(session, query, at.next);
+  }
+}
+
+async function readPage(session: Session, { shape }: Query, path: string): Promise<QueryPage> {
+  const { value } = await session.ask({ path });
+  const { data } = page.safeParse(value);
+  if (!data || (!data.done && data.nextRecordsUrl === undefined)) {
+    const what = `${session.host} answered a page that is none`;
+    throw new Unavailable(what, { fix: 'read it again', acted: 'maybe' });
+  }
+  return {
+    rows: data.records.map((record) => rowOf(shape, fromJson(record))),
+    total: data.totalSize,
+    next: data.done ? undefined : data.nextRecordsUrl,
+  };
+}
+
+interface Query {
+  shape: Shape;
+  /** Conditions that must all be true. */
+  where?: readonly (string | undefined)[];
+  order?: string;
+}
+
+function toSoql({ shape, where = [], order }: Query): string {
+  const conditions = where.filter((one) => one !== undefined).map((one) => `(${one})`);
+  return [
+    `SELECT ${shape.select.join(', ')} FROM ${shape.object}`,
+    ...(conditions.length > 0 ? [`WHERE ${conditions.join(' AND ')}`] : []),
+    ...(order === undefined ? [] : [`ORDER BY ${order}`]),
+  ].join(' ');
+}
+
+/** A record with the fields needed to resolve merges. */
+export interface Row {
+  id: string;
+  object: ObjectName;
+  isDeleted: boolean;
+  /** The id of the remaining record, if this one was merged into it. */
+  master: string | undefined;
+  /** Whether the lead was converted, and the id of the contact that it became. */
+  isConverted: boolean;
+  contact: string | undefined;
+  /** Every requested field, under its name in the configuration; null if it is empty or missing. */
+  values: Record<string, unknown>;
+}
+
+type Reads = (name: string, spelling: Spelling) => unknown;
+
+/** Returns the row for a record. Throws Unavailable for a record without an id. */
+function rowOf({ object, fields }: Shape, read: Reads): Row {
+  const id = idIn(read('Id', 'text'));
+  if (id === undefined) {
+    throw new Unavailable('Salesforce answered a record without its Id', { acted: 'maybe' });
+  }
+  const values = [...fields].map(([name, spelling]): [string, unknown] => {
+    if (name === 'Id') return [name, id];
+    const value = spelling && read(name, spelling);
+    if (typeof value !== 'string') return [name, value ?? null];
+    // Salesforce writes times with +0000 instead of Z.
+    return [name, value.replace(/^(\d{4}-\d\d-\d\dT[\d:.]+)\+0000$/, '$1Z')];
+  });
+  return {
+    id,
+    object,
+    isDeleted: read('IsDeleted', 'truth') === true,
+    master: idIn(read('MasterRecordId', 'text')),
+    isConverted: read('IsConverted', 'truth') === true,
+    contact: idIn(read('ConvertedContactId', 'text')),
+    values: Object.fromEntries(values),
+  };
+}
+
+/** Reads fields from JSON. Each step of a path is a nested field, in Salesforce's spelling. */
+function fromJson(record: unknown): Reads {
+  const stepInto = (value: unknown, name: string): unknown => {
+    if (typeof value !== 'object' || value === null) return undefined;
+    if (Object.hasOwn(value, name)) return Reflect.get(value, name);
+    const other = Object.keys(value).find((key) => key.toLowerCase() === name.toLowerCase());
+    return other === undefined ? undefined : Reflect.get(value, other);
+  };
+  return (name) => name.split('.').reduce(stepInto, record);
+}
+
+function fromText(columns: ReadonlyMap<string, number>, cells: readonly string[]): Reads {
+  return (name, spelling) => {
+    const cell = cells[columns.get(name.toLowerCase()) ?? -1] ?? '';
+    if (cell === '') return null;
+    if (spelling === 'truth') return cell.toLowerCase() === 'true';
+    return spelling === 'number' && Number.isFinite(Number(cell)) ? Number(cell) : cell;
+  };
+}
+
+function idIn(value: unknown): string | undefined {
+  return typeof value === 'string' ? longId(value) : undefined;
+}
+
+/** Keeps a response below 16 MiB. */
+const CHUNK_RECORDS = 5_000;
+const MOST_WAIT_MS = 4 * 60 * 60_000;
+
+const job = z.object({
+  id: z.string().regex(/^\w{15,18}$/),
+  state: z.string(),
+  numberRecordsProcessed: z.number().int().min(0).optional(),
+});
+/**
+ * Yields the rows of a query through the Bulk API 2.0, and returns their total number. This waits
+ * for a job and reads its results as CSV, some thousands at a time, and takes a tenth of the
+ * requests. The query has no order, because Salesforce could not divide the work of an ordered one.
+ */
+export async function* bulkRows(
+  session: Session,
+  query: Query,
+  clock: Clock,
+  signal: AbortSignal,
+): AsyncGenerator<Row[], number> {
+  const { shape } = query;
+  const { id, numberRecordsProcessed } = await runJob(session, query, clock, signal);
+  let columns: Map<string, number> | undefined;
+  let count = 0;
+  for (let locator = ''; ;) {
+    const more = locator === '' ? '' : `&locator=${queryValue(locator)}`;
+    const results = `/jobs/query/${pathSegment(id)}/results`;
+    const path = `${results}?maxRecords=${queryValue(String(CHUNK_RECORDS))}${more}`;
+    const { text, headers } = await session.ask({ path, text: 'text/csv' });
+    let lines: string[][];
+    try {
+      // Every row must have the width of the first.
+      lines = parse(text, { bom: true });
+    } catch {
+      throw odd(session);
+    }
+    // The first chunk has a header row; other chunks may have one.
+    const named = new Map((lines[0] ?? []).map((name, at) => [name.toLowerCase(), at]));
+    const isHeader = shape.select.every((name) => named.has(name.toLowerCase()));
+    if (isHeader) columns = named;
+    const header = columns;
+    const cells = isHeader ? lines.slice(1) : lines;
+    const stated = Number(headers['sforce-numberofrecords'] ?? cells.length);
+    if (stated !== cells.length || (!header && cells.length > 0)) throw odd(session);
+    yield header ? cells.map((row) => rowOf(shape, fromText(header, row))) : [];
+    count += cells.length;
+    locator = headers['sforce-locator'] ?? 'null';
+    if (locator === 'null' || locator === '') return numberRecordsProcessed ?? count;
+    if (cells.length === 0) throw odd(session);
+  }
+}
+
+/** Runs a job to its end. Throws Unavailable if it fails; pages may still be read then. */
+async function runJob(
+  session: Session,
+  { shape, where = [] }: Query,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<z.infer<typeof job>> {
+  const query = toSoql({ shape, where });
+  const body = { operation: 'queryAll', query, columnDelimiter: 'COMMA', lineEnding: 'LF' };
+  let { value } = await session.ask({ path: '/jobs/query', body });
+  const until = clock.monotonic() + MOST_WAIT_MS;
+  for (let tries = 1; ; tries += 1) {
+    const { data } = job.safeParse(value);
+    if (!data) throw odd(session);
+    if (data.state === 'JobComplete') return data;
+    const isOver = data.state === 'Failed' || data.state === 'Aborted';
+    if (isOver || clock.monotonic() >= until) {
+      const what = isOver ? `ended as ${data.state}` : 'was not done after 4 hours';
+      const fix = 'set bulkAbove of the source higher, to read page by page, or narrow where';
+      const why = `${session.host}: the job of the Bulk API ${what}`;
+      throw new Unavailable(why, { fix, acted: 'maybe' });
+    }
+    await clock.sleep(retryDelayMs(retrySchedules.bulkJob, tries), signal);
+    ({ value } = await session.ask({ path: `/jobs/query/${pathSegment(data.id)}` }));
+  }
+}
+
+function odd(session: Session): Unavailable {
+  const what = `${session.host} answered results of the Bulk API that are none`;
+  return new Unavailable(what, { fix: 'read it again', acted: 'maybe' });
+}
+
+/** How a value is represented in a format that contains only text. */
+type Spelling = 'truth' | 'number' | 'text';
+
+export interface Shape {
+  object: ObjectName;
+  /** Every requested field with its representation; undefined if this object does not have it. */
+  fields: ReadonlyMap<string, Spelling | undefined>;
+  /** The fields that a query selects. */
+  select: readonly string[];
+}
+
+/** A field that every response contains but no record has. */
+const ANSWERED = 'attributes.type';
+const fieldName = /^[A-Za-z]\w{0,80}(?:\.[A-Za-z]\w{0,80}){0,5}$/;
+const needed = ['Id', 'IsDeleted', 'MasterRecordId', 'IsConverted', 'ConvertedContactId'];
+
+const described = z.object({
+  fields: z.array(
+    z.object({ name: z.string(), type: z.string(), relationshipName: z.string().nullish() }),
+  ),
+});
+type Described = z.infer<typeof described>['fields'];
+
+/** Returns the shapes of objects. Throws Invalid for a field that none of them has. */
+export async function describeShapes(
+  session: Session,
+  objects: readonly ObjectName[],
+  fields: readonly string[],
+): Promise<Shape[]> {
+  const names = fields.filter((field) => field !== ANSWERED);
+  for (const name of names) {
+    if (fieldName.test(name)) continue;
+    const what = `${quoted(name)} is no name of a Salesforce field`;
+    throw new Invalid(what, { fix: 'write it as Setup does' });
+  }
+  const found: [ObjectName, Described][] = [];
+  for (const object of objects) {
+    const { value } = await session.ask({ path: `/sobjects/${pathSegment(object)}/describe` });
+    found.push([object, described.safeParse(value).data?.fields ?? []]);
+  }
+  const missing = names.filter((name) => found.every(([, there]) => !spellingOf(name, there)));
+  if (missing.length > 0) {
+    const all = found.flatMap(([, there]) =>
+      there.flatMap(({ name, relationshipName }) =>
+        relationshipName ? [name, `${relationshipName}.Name`] : name,
+      ),
+    );
+    const hints = hintsFor(missing, all);
+    const more = hints.length > 0 ? hints : [`fields found: ${listed([...new Set(all)])}`];
+    const verb = objects.length > 1 ? 'have' : 'has';
+    const what = `${objects.join(' and ')} ${verb} no field ${missing.map(quoted).join(', ')}`;
+    throw new Invalid(`${session.host}: ${[what, ...more].join('; ')}`, {
+      fix: 'correct the configuration, or let the user see the field',
+    });
+  }
+  return found.map(([object, there]) => {
+    const spellings = new Map(names.map((name) => [name, spellingOf(name, there)]));
+    const own = needed.filter((name) => there.some((field) => field.name === name));
+    const select = new Set([...own, ...names.filter((name) => spellings.get(name))]);
+    return { object, fields: spellings, select: [...select] };
+  });
+}
+
+/** The types of fields that hold no text, number or flag. */
+const unreadable = ['base64', 'address', 'location', 'complexvalue'];
+
+/** Returns the names of the fields of an object that can be read as values. */
+export async function salesforceFields(session: Session, object: ObjectName): Promise<string[]> {
+  const { value } = await session.ask({ path: `/sobjects/${pathSegment(object)}/describe` });
+  const { fields = [] } = described.safeParse(value).data ?? {};
+  return fields.filter(({ type }) => !unreadable.includes(type)).map(({ name }) => name);
+}
+
+/** Returns how a field is represented. Only the first step of a path is checked. */
+function spellingOf(name: string, there: Described): Spelling | undefined {
+  const [first, ...rest] = name.split('.');
+  if (rest.length > 0) {
+    return there.some((field) => field.relationshipName === first) ? 'text' : undefined;
+  }
+  const field = there.find((one) => one.name === name);
+  if (!field) return undefined;
+  if (field.type === 'boolean') return 'truth';
+  return ['int', 'long', 'double', 'currency', 'percent'].includes(field.type) ? 'number' : 'text';
+}
+
+/**
+ * Handles record ids: 15 characters in which case matters, or the same with three more that encode
+ * the case. Both forms name the same record; this source uses the long form.
+ */
+const spelled = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ012345';
+
+type ObjectName = 'Contact' | 'Lead';
+
+const prefixes: Readonly<Record<string, ObjectName>> = { '003': 'Contact', '00Q': 'Lead' };
+
+/** Returns the long form of an id, or undefined if the text is not a record id. */
+export function longId(text: string): string | undefined {
+  if (!/^[0-9A-Za-z]{15}(?:[0-9A-Za-z]{3})?$/.test(text)) return undefined;
+  const short = text.slice(0, 15);
+  // The case of five characters is one more, one bit each; a set bit means a capital.
+  const cases = [0, 5, 10].map((from) => {
+    const bits = short
+      .slice(from, from + 5)
+      .split('')
+      .map((char, at) => (/[A-Z]/.test(char) ? 2 ** at : 0));
+    return spelled.charAt(bits.reduce((sum, bit) => sum + bit, 0));
+  });
+  const long = short + cases.join('');
+  return text.length === 15 || text === long ? long : undefined;
+}
+
+/** Returns the object of a long id, or undefined if this source does not read that object. */
+export function objectOf(id: string): ObjectName | undefined {
+  return prefixes[id.slice(0, 3)];
+}
+
+/** Limits the ids in one query, because an address may have 16 KB. */
+const IDS_AT_ONCE = 250;
+
+/** A field that may state an opt-out. If `says` gives unknown, the record is not trusted. */
+export interface OptOutField {
+  field: string;
+  says(value: unknown): 'yes' | 'no' | 'unknown';
+}
+
+export type Reader = ReturnType<typeof createReader>;
+
+interface ReaderOptions {
+  session: Session;
+  shapes: readonly Shape[];
+  fields: readonly string[];
+  /** The fields that may state an opt-out from all mail. */
+  optOuts: readonly OptOutField[];
+  /** A condition that states an opt-out from all mail if it is true. */
+  optsOut: Condition | undefined;
+  where: string | undefined;
+}
+
+export function createReader({ session, shapes, where, ...rest }: ReaderOptions) {
+  const find = async (shape: Shape, field: string, ids: readonly string[]): Promise<Row[]> => {
+    const found: Row[] = [];
+    for (let from = 0; from < ids.length; from += IDS_AT_ONCE) {
+      const some = ids.slice(from, from + IDS_AT_ONCE).map((id) => `'${id}'`);
+      const query = { shape, where: [`${field} IN (${some.join(', ')})`, where] };
+      const pages = rowsFrom(session, query, await firstPage(session, query));
+      for await (const rows of pages) found.push(...rows);
+    }
+    return found;
+  };
+  const ofObject = (ids: readonly string[], object: ObjectName) =>
+    ids.filter((id) => objectOf(id) === object);
+  return {
+    session,
+    shapes,
+    ...rest,
+    where,
+    /** Returns records by their long ids, without those that do not exist or are excluded. */
+    async lookUp(ids: readonly string[]): Promise<Row[]> {
+      const found: Row[] = [];
+      for (const shape of shapes) {
+        found.push(...(await find(shape, 'Id', ofObject(ids, shape.object))));
+      }
+      return found;
+    },
+    /** Returns the records merged into one of these, and the leads converted to one of them. */
+    async lookUpThose(ids: readonly string[]): Promise<Row[]> {
+      const found: Row[] = [];
+      const contacts = ofObject(ids, 'Contact');
+      const isWithContacts = shapes.some(({ object }) => object === 'Contact');
+      for (const shape of shapes) {
+        found.push(...(await find(shape, 'MasterRecordId', ofObject(ids, shape.object))));
+        if (shape.object === 'Lead' && isWithContacts) {
+          found.push(...(await find(shape, 'ConvertedContactId', contacts)));
+        }
+      }
+      return found;
+    },
+  };
+}
+
+/** The maximum number of merges to follow from one record. */
+const MOST_STEPS = 10;
+
+/**
+ * Finds the record that replaces a merged record or a converted lead; salesforce-source.ts explains
+ * why. The records that a batch needs are requested together.
+ *
+ *   record               leads to                          result
+ *   independent          ·                                 its own fields
+ *   deleted              ·                                 its own fields, deleted
+ *   merged, converted    an independent or deleted one     the fields of that one, under its own id
+ *   merged               nothing, or a circle              its own fields, deleted
+ *   converted            nothing, or a circle              none, because it is no longer a lead
+ *
+ * Deleted records are left out if the configuration names no field that shows the deletion. Returns
+ * the records, each under its own id, in this order. `around` holds other rows that were just read.
+ */
+export async function settle(
+  reader: Reader,
+  rows: readonly Row[],
+  around: readonly Row[] = [],
+): Promise<SourceRecord[]> {
+  const known = new Map<string, Row | null>([...around, ...rows].map((row) => [row.id, row]));
+  for (let step = 0; step < MOST_STEPS; step += 1) {
+    const walks = rows.map((row) => walk(row, known));
+    const wanted = walks.flatMap((way) => (way !== 'lost' && 'needs' in way ? [way.needs] : []));
+    if (wanted.length === 0) break;
+    const ids = [...new Set(wanted)];
+    for (const id of ids) known.set(id, null);
+    for (const row of await reader.lookUp(ids)) known.set(row.id, row);
+  }
+  return rows.flatMap((row) => {
+    const way = walk(row, known);
+    const chain = way !== 'lost' && 'chain' in way ? way.chain : [row];
+    const { isDeleted, isConverted } = chain.at(-1) ?? row;
+    if (isDeleted ? !reader.fields.includes('IsDeleted') : isConverted) return [];
+    const values = strictestValues(reader, chain);
+    const value = { attributes: { type: row.object }, ...values, Id: row.id };
+    return [{ where: `${row.object} ${row.id}`, value }];
+  });
+}
+
+/** Returns the records that resolve to these, which change with them without showing it. */
+export async function standIns(reader: Reader, rows: readonly Row[]): Promise<Row[]> {
+  const found = new Map<string, Row>();
+  let ids = rows.map(({ id }) => id);
+  for (let step = 0; step < MOST_STEPS && ids.length > 0; step += 1) {
+    const known = new Set([...rows.map(({ id }) => id), ...found.keys()]);
+    const fresh = (await reader.lookUpThose(ids)).filter(({ id }) => !known.has(id));
+    for (const row of fresh) found.set(row.id, row);
+    ids = fresh.map(({ id }) => id);
+  }
+  return [...found.values()];
+}
+
+/** Follows a record to the last of its chain. A circle counts as a chain too long. */
+function walk(
+  from: Row,
+  known: ReadonlyMap<string, Row | null>,
+): { chain: Row[] } | { needs: string } | 'lost' {
+  const chain = [from];
+  for (let at = from; chain.length <= MOST_STEPS;) {
+    const contact = at.isConverted ? at.contact : undefined;
+    const next = at.isDeleted && at.master !== undefined ? at.master : contact;
+    if (next === undefined) return { chain };
+    const found = known.get(next);
+    if (found === undefined) return { needs: next };
+    if (found === null) return 'lost';
+    chain.push(found);
+    at = found;
+  }
+  return 'lost';
+}
+
+/** Fields that identify the person and do not express consent. */
+const naming = new Set(['Id', 'Email', 'IsDeleted']);
+
+/** Returns the fields of the last record, with the opt-out of any record in the chain. */
+function strictestValues(
+  { optOuts, optsOut }: Reader,
+  chain: readonly Row[],
+): Record<string, unknown> {
+  const stated = optOuts.flatMap(({ field, says }): [string, unknown][] => {
+    const values = chain.map((each) => each.values[field]);
+    const value =
+      values.find((one) => says(one) === 'yes') ?? values.find((one) => says(one) === 'unknown');
+    return value === undefined ? [] : [[field, value]];
+  });
+  const rows = chain.map(({ values }) => ({
+    ...values,
+    ...Object.fromEntries(stated.filter(([field]) => field in values)),
+  }));
+  const last: Record<string, unknown> = rows.at(-1) ?? {};
+  // A condition that cannot be evaluated makes the record invalid, so it opts nobody in either.
+  const mayBeTrue = (verdict: ConditionResult) => 'failsOn' in verdict || verdict.gives !== false;
+  const out = optsOut && rows.find((values) => mayBeTrue(optsOut.judge(values)));
+  if (!out) return last;
+  // All fields that the condition reads must be taken together, because a single one could change
+  // its result.
+  const judged = Object.entries(out).filter(
+    ([field]) => optsOut.fields.includes(field) && !naming.has(field),
+  );
+  return { ...last, ...Object.fromEntries(judged) };
+}
