@@ -3,6 +3,7 @@
  * intervals; and time zones.
  */
 import { CronExpressionParser } from 'cron-parser';
+import { offsetAt } from '../../domain/values/local-time.ts';
 
 /** Returns whether a text is a cron pattern with five fields, or six that begin with seconds. */
 export function isPattern(pattern: string): boolean {
@@ -86,16 +87,7 @@ type Zone = ReturnType<typeof zoneOf>;
 
 /** Returns the clock of a time zone. Moments and times of day are milliseconds since the epoch. */
 function zoneOf(timezone: string) {
-  const format = new Intl.DateTimeFormat('en', { timeZone: timezone, timeZoneName: 'longOffset' });
-  /** Returns how far the clock is ahead of UTC at a moment, in milliseconds. */
-  const offset = (at: number): number => {
-    const name = format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? '';
-    const [, sign, hours, minutes, seconds = 0] =
-      /([+-])(\d\d):(\d\d)(?::(\d\d))?$/.exec(name) ?? [];
-    if (sign === undefined) return 0;
-    const ms = ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1_000;
-    return sign === '-' ? -ms : ms;
-  };
+  const offset = (at: number): number => offsetAt(at, timezone);
   /** Returns the moment between two at which the clock is changed. */
   const change = (before: number, after: number): number => {
     const first = offset(before);

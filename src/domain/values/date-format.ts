@@ -8,6 +8,7 @@
  * A space stands for one or more spaces. Text in '…' and every other character that is no letter
  * stand for themselves. One letter of M and d accepts one or two digits.
  */
+import { offsetAt } from './local-time.ts';
 
 export interface DateFormat {
   /** Whether the format has an hour. Without one, a text is a day, which begins at midnight. */
@@ -99,32 +100,4 @@ export function earliestInstant(wall: number, timezone: string): number {
   if (offsets[0] === offsets[1]) return wall - offsets[0];
   const real = instants.filter((at, nth) => offsetAt(at, timezone) === offsets[nth]);
   return Math.min(...(real.length > 0 ? real : instants));
-}
-
-const clocks = new Map<string, Intl.DateTimeFormat>();
-
-/** Returns how far the zone's clock is ahead of UTC at an instant, in milliseconds. */
-function offsetAt(at: number, timezone: string): number {
-  const clock = clocks.get(timezone) ?? createClock(timezone);
-  const shown = new Map(clock.formatToParts(at).map(({ type, value }) => [type, Number(value)]));
-  const of = (name: Intl.DateTimeFormatPartTypes): number => shown.get(name) ?? 0;
-  const day = [of('year'), of('month') - 1, of('day')] as const;
-  const wall = Date.UTC(...day, of('hour'), of('minute'), of('second'));
-  return wall - Math.floor(at / 1000) * 1000;
-}
-
-function createClock(timeZone: string): Intl.DateTimeFormat {
-  const numeric = 'numeric';
-  const clock = new Intl.DateTimeFormat('en-u-ca-iso8601-nu-latn', {
-    timeZone,
-    hourCycle: 'h23',
-    year: numeric,
-    month: numeric,
-    day: numeric,
-    hour: numeric,
-    minute: numeric,
-    second: numeric,
-  });
-  clocks.set(timeZone, clock);
-  return clock;
 }

@@ -34,3 +34,18 @@ export function localTime(at: number, timezone: string): LocalTime {
   const weekday = weekdays.find((day) => day === part('weekday')) ?? 'Mon';
   return { weekday, hour, minuteOfDay: hour * 60 + Number(part('minute')) };
 }
+
+const offsets = new Map<string, Intl.DateTimeFormat>();
+
+/** Returns how far the clock of a zone is ahead of UTC at `at`, both in milliseconds. */
+export function offsetAt(at: number, timezone: string): number {
+  const format =
+    offsets.get(timezone) ??
+    new Intl.DateTimeFormat('en', { timeZone: timezone, timeZoneName: 'longOffset' });
+  offsets.set(timezone, format);
+  const name = format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? '';
+  const [, sign, hours, minutes, seconds = 0] = /([+-])(\d\d):(\d\d)(?::(\d\d))?$/.exec(name) ?? [];
+  if (sign === undefined) return 0;
+  const ms = ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1_000;
+  return sign === '-' ? -ms : ms;
+}

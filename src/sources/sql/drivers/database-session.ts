@@ -169,35 +169,45 @@ export function createServerConnection(name: string, { signal, clock }: Opening)
 // except the name of a table or column, because messages contain values. An error that may resolve
 // itself is Unavailable; a person has to fix the others.
 
-const ACCESS = 'database-access';
-const SLOW = 'raise timeoutMs of the source, or have an index made for key and updatedAt';
+type Verdicts = readonly [codes: RegExp, what: string, fix?: string][];
 
-/**
- * Maps error codes to verdicts; the first row that matches one of the codes counts. An error
- * without a fix may resolve itself. 'database-access' means that the address or the credentials are
- * wrong, regardless of the query.
- */
-const verdicts: readonly [codes: RegExp, what: string, fix?: string, code?: ProblemCode][] = [
+const REFUSED = /^(23|45000$|P0001$|SQLITE_CONSTRAINT)/;
+const SLOW = 'raise timeoutMs of the source, or have an index made for key and updatedAt';
+const QUERY = 'correct key, updatedAt and query of the source';
+const CHECK_CA = 'name with ca who signed it, and its host in url as it stands there';
+const CHECK_LOGIN = 'correct user and password of the source, or their rights there';
+const CHECK_WAL = 'let the user who runs this write in its folder, or take it out of WAL';
+const NOT_UTF8 = 'holds text that cannot be converted to UTF-8';
+const TLS =
+  /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_|SELF_SIGNED|UNABLE_TO_|HOSTNAME_|INVALID_CA|HANDSHAKE_SSL)/;
+
+/** Codes that mean that the address or the credentials are wrong, whatever the query. */
+const accessVerdicts: Verdicts = [
+  [/^(1049|3D000)$/, 'has no database of that name', 'correct url of the source'],
+  [
+    /^(1130|1698)$/,
+    'does not let this user in from here',
+    'correct url of the source, or its rights',
+  ],
+  [/^(3159|4031)$/, 'demands encryption', 'remove allowPlain, or name ca'],
+  [/^28/, 'refused the credentials', CHECK_LOGIN],
+  [/^(SQLITE_CORRUPT|SQLITE_NOTADB)/, 'is no database of SQLite, or a damaged one', 'correct url'],
+  [
+    /^(HANDSHAKE_NO_SSL_SUPPORT|NO_TLS)$/,
+    'offers no encryption',
+    'switch it on there, or add allowPlain',
+  ],
+  [TLS, 'has a certificate that is not believed', CHECK_CA],
+];
+
+/** The other codes; the first row that matches one counts. An error without a fix may pass. */
+const verdicts: Verdicts = [
   [
     /^(1044|1142|1143|1227|1370|42501)$/,
     'does not permit to read this',
     'grant its user SELECT on it',
   ],
-  [/^(1049|3D000)$/, 'has no database of that name', 'correct url of the source', ACCESS],
-  [
-    /^(1130|1698)$/,
-    'does not let this user in from here',
-    'correct url of the source, or its rights',
-    ACCESS,
-  ],
-  [/^(3159|4031)$/, 'demands encryption', 'remove allowPlain, or name ca', ACCESS],
   [/^(1969|3024|57014|SQLITE_INTERRUPT)$/, `took longer than is waited for (${SLOW})`],
-  [
-    /^28/,
-    'refused the credentials',
-    'correct user and password of the source, or their rights there',
-    ACCESS,
-  ],
   [/^(42P01|42S02|3F000)$/, 'has no table {name}', 'correct table or query of the source'],
   [/^(42703|42S22)$/, 'knows no column {name}', 'correct query of the source'],
   [
@@ -205,48 +215,13 @@ const verdicts: readonly [codes: RegExp, what: string, fix?: string, code?: Prob
     'has two columns of one name',
     'give them names of their own in query',
   ],
-  [
-    /^(23|45000$|P0001$|SQLITE_CONSTRAINT)/,
-    'does not take this',
-    'correct what is written',
-    'database-refusal',
-  ],
+  [REFUSED, 'does not take this', 'correct what is written'],
   [/^25/, 'does not let this be written', 'have query read only'],
-  [
-    /^(22021|22P05)$/,
-    'holds text that cannot be converted to UTF-8',
-    'correct it there, or convert its column in query',
-  ],
-  [
-    /^(42|0A|21|22)/,
-    'cannot do what it is asked',
-    'correct key, updatedAt and query of the source',
-  ],
-  [
-    /^(SQLITE_CORRUPT|SQLITE_NOTADB)/,
-    'is no database of SQLite, or a damaged one',
-    'correct url',
-    ACCESS,
-  ],
-  [
-    /^SQLITE_(CANTOPEN|READONLY)/,
-    'cannot be opened while its log is elsewhere',
-    'let the user who runs this write in its folder, or take it out of WAL',
-  ],
+  [/^(22021|22P05)$/, NOT_UTF8, 'correct it there, or convert its column in query'],
+  [/^(42|0A|21|22)/, 'cannot do what it is asked', QUERY],
+  [/^SQLITE_(CANTOPEN|READONLY)/, 'cannot be opened while its log is elsewhere', CHECK_WAL],
   [/^SQLITE_(BUSY|LOCKED)/, 'is being written to'],
-  [/^SQLITE_ERROR/, 'cannot do what it is asked', 'correct key, updatedAt and query of the source'],
-  [
-    /^(HANDSHAKE_NO_SSL_SUPPORT|NO_TLS)$/,
-    'offers no encryption',
-    'switch it on there, or add allowPlain',
-    ACCESS,
-  ],
-  [
-    /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_|SELF_SIGNED|UNABLE_TO_|HOSTNAME_|INVALID_CA|HANDSHAKE_SSL)/,
-    'has a certificate that is not believed',
-    'name with ca who signed it, and its host in url as it stands there',
-    ACCESS,
-  ],
+  [/^SQLITE_ERROR/, 'cannot do what it is asked', QUERY],
   [/^ECONNREFUSED$/, 'refused the connection'],
   [/^ENOTFOUND$/, 'is not known to DNS'],
   [/^EAI_AGAIN$/, 'could not be looked up in DNS'],
@@ -294,10 +269,13 @@ export function failureOf(error: unknown, name: string): unknown {
   const codes = [...named, ...stated.map(String).toReversed()];
   if (error.name === 'ZodError' || (error instanceof TypeError && codes.length === 0)) return error;
   const [databaseCode = error.name] = codes;
-  for (const [pattern, what, fix, code] of verdicts) {
+  for (const verdict of [...accessVerdicts, ...verdicts]) {
+    const [pattern, what, fix] = verdict;
     if (!codes.some((one) => pattern.test(one))) continue;
     const line = `${name} ${what.replace('{name}', () => nameIn(message))} (${databaseCode})`;
     if (fix === undefined) return new Unavailable(line, { acted: 'no' });
+    const refusal = pattern === REFUSED ? 'database-refusal' : undefined;
+    const code = accessVerdicts.includes(verdict) ? 'database-access' : refusal;
     return new DatabaseError(line, { fix, code, databaseCode });
   }
   return new Unavailable(`${name} could not be read (${databaseCode})`, { acted: 'no' });
