@@ -122,3 +122,23 @@ test('an undo in slices deletes created contacts although the CRM is read again 
   expect(undo.ms).toBeGreaterThan(10 * 60_000);
   expect(undo).toMatchObject({ contacts: { applied: { opt_out: 20, delete: 20 } } });
 });
+
+test('a creation is not sent on the word of a listing that is a quarter of an hour old', async () => {
+  const leavers = [74, 75, 76, 77, 78, 79];
+  let enrolments = 0;
+  const stage: Stage = openStage({
+    limits: ['contacts.enrol=4/60', '*=1000000/1'],
+    wire: (send) => async (request, signal) => {
+      if (request.path.startsWith('/api/contacts/channel/')) enrolments += 1;
+      // Since the listing they have signed up, and left; their creations wait for the limit.
+      if (enrolments === 50)
+        for (const at of leavers.splice(0))
+          stage.emulator.seed.contact({ email: person(at).email, status: 'unsubscribed' });
+      return send(request, signal);
+    },
+  });
+  stage.people.push(...crowd(90));
+  const { contacts } = await stage.sync();
+  expect(contacts).toMatchObject({ conflicts: 6, applied: { create: 84, opt_in: 0 } });
+  expect(stage.writes()).toHaveLength(84);
+});
