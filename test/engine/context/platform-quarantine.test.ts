@@ -59,6 +59,13 @@ describe('during a quarantine', () => {
     expect(world.states()['planned']).toBeUndefined();
   });
 
+  test('a full run completes no first load, so that the people who wait pass the guard', async () => {
+    const world = await quarantined();
+    world.undo();
+    expect(await later(world, 0)).toEqual({ asked: 0, held: true });
+    expect((await later(world, hour)).asked).toBeGreaterThan(100);
+  });
+
   test('a plan shows everything, and says that it is not sent yet', async () => {
     const world = await quarantined();
     const plan = await world.sync({ writes: false });
