@@ -73,6 +73,14 @@ describe('the list receives', () => {
     expect(decide({ ...known, entries }).news).toEqual({ adds: [], ends: [] });
   });
 
+  test('an opt-out again when it may be later than the entry says', () => {
+    const observed = [shown({ news: 'opt_out' })];
+    const known = { recorded: remembered({ news: 'in' }), desired: [wantsNews()], observed };
+    const entries = [entry('opt_out')];
+    const adds = [{ part: NEWS, cause: 'opt_out', contact: 'con_1', by: LATER }];
+    expect(decide({ ...known, entries }).news).toMatchObject({ adds, ends: [] });
+  });
+
   test('an entry again when it lacks an id of the person', () => {
     const entries = [entry('blocked', { bears: false })];
     const { news } = decide({ desired: [wantsNews()], entries });
