@@ -1,23 +1,27 @@
 /** Where a worker keeps a mirror: what is done in it, and when it is open. */
+import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { sealIn } from '../../src/compose/queues/payload-encryption.ts';
+import { sealErasure } from '../../src/worker/mirror-events.ts';
 import { createMirrorHost } from '../../src/worker/mirror-host.ts';
 import type { MirrorLock } from '../../src/worker/mirror-lock.ts';
 import { recordOutages } from '../../src/store/health-file.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { silentShell } from '../support/commands/mirrored-contacts.ts';
+import { ann, hubspotMirror, silentShell } from '../support/commands/mirrored-contacts.ts';
 import { createWorld } from '../support/engine/engine-world.ts';
 
 async function homeOf(
   claim: () => Promise<void>,
   keep: () => Promise<boolean>,
   lines: { url?: string; timeoutMs?: number } = {},
+  file?: string,
 ) {
   let doubts = 0;
   const doubt = Promise.withResolvers<void>();
   const node = { doubts: () => doubts, doubted: async () => doubt.promise };
-  const world = await createWorld({ kinds: ['contact'] });
-  const load = () => loadConfig(world.config(lines), {});
+  const at = file ?? (await createWorld({ kinds: ['contact'] })).config(lines);
+  const load = () => loadConfig(at, {});
   const stop = new AbortController();
   const said: string[] = [];
   const note = (line: string) => void said.push(line);
@@ -101,5 +105,27 @@ test('keeps the current run when a look for unsubscribes fails', async () => {
   expect(said).not.toEqual([]);
   go.resolve();
   expect(await held).toBeUndefined();
+  await home.close();
+});
+
+test('carries out, by the same order, an erasure that failed before', async () => {
+  const world = await hubspotMirror({ policy: { absent: 'keep', deletes: 'off' } });
+  const { hubspot, file, server, shown } = world;
+  expect((await world.call('sync')).code).toBe(0);
+  const order = sealErasure(sealIn(loadConfig(file, {}), randomBytes)!, '1', Date.now());
+  hubspot.erase(1);
+  const { home } = await homeOf(
+    async () => undefined,
+    async () => true,
+    {},
+    file,
+  );
+  await home.taken();
+  const { undo } = server.fail(({ method }) => method === 'DELETE', { is: 'answer', status: 403 });
+  expect(await home.record('1', 'erased', order)).toBe('again');
+  expect(shown(ann)).toBeDefined();
+  undo();
+  expect(await home.record('1', 'erased', order)).toBe('done');
+  expect(shown(ann)).toBeUndefined();
   await home.close();
 });
