@@ -3,6 +3,7 @@ import { createHmac } from 'node:crypto';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { Unavailable } from '../../../src/domain/errors.ts';
 import { systemClock } from '../../../src/http/system-clock.ts';
 import {
   openEventQueue,
@@ -309,6 +310,14 @@ describe('a webhook', () => {
     const charset = { 'content-type': 'application/json; charset=utf-8' };
     const named = await standard({ data: { id: 3 } }, { id: 'msg_3', headers: charset });
     expect(named.status).toBe(202);
+  });
+
+  test('remembers a delivery only after it was queued', async () => {
+    const gone = new Unavailable('Redis is gone', { acted: 'maybe' });
+    vi.spyOn(events, 'add').mockRejectedValueOnce(gone);
+    expect((await standard({ data: { id: 1 } })).status).toBe(503);
+    expect((await standard({ data: { id: 1 } })).status).toBe(202);
+    expect(await queued()).toEqual(['1']);
   });
 
   test('accepts nothing without Redis, and then what is sent again', async () => {
