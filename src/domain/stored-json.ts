@@ -40,3 +40,19 @@ function codec<Value>(what: string, parse: JsonCodec<Value>['decode']): JsonCode
     },
   };
 }
+
+/** A row or a change with the decoded value of its body. */
+export type Decoded<Row extends { body: string }, Value> = Row & { readonly value: Value };
+
+/**
+ * Returns what adds a body's decoded value to a row. Rows keep the body as text, which is stored,
+ * hashed and compared; contacts and templates decide based on the value. Throws Invalid for another
+ * form.
+ */
+export function decoder<Value>(schema: z.ZodType<Value>) {
+  const body = checkedJson('the body of a record', schema);
+  return <Row extends { body: string }>(row: Row): Decoded<Row, Value> => ({
+    ...row,
+    value: body.decode(row.body),
+  });
+}

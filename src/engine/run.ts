@@ -26,7 +26,6 @@
  *
  * Such a reading does not count absences.
  */
-import pLimit from 'p-limit';
 import { Busy, Invalid, isExpected, type Problem, Interrupted } from '../domain/errors.ts';
 import type { Change } from '../domain/change.ts';
 import { bindAccount, keepBinding } from './account/account-binding.ts';
@@ -547,8 +546,7 @@ async function eachApplied(
         const decide = () => decidePerson(deciding, key);
         return decideAgain(run, { kind, key }, { isSettled, decide, review });
       };
-      const oneByOne = pLimit(1);
-      await ofPeople({ ...applying, contacts, replan, oneByOne, inFlight: new Map() });
+      await ofPeople({ ...applying, contacts, replan });
     }
     if (kind === 'template' && templates) {
       const deciding = { run, templates, tally, known };

@@ -110,7 +110,7 @@ export async function checkTemplates(
     const duplicates = snapshot.duplicates.count({ kind: 'template' });
     const records = rows.length;
     counts = { records, desired, wanted, skipped, invalid, missing, duplicates };
-    return judgeCounts('template', { snapshot, read: certificate, counts });
+    return judgeCounts('template', snapshot, certificate, counts);
   });
   const answer = await look("platform's templates", async () => {
     const { total } = await templates.list({ page: 1, limit: 1 }, shell.stop);

@@ -114,41 +114,34 @@ async function judge(
   counts: { records: number; invalid: number; skipped: number },
   sample: DesiredRow | undefined,
 ): Promise<Found> {
-  if (!read.complete) return judgeCounts('contact', { snapshot, read, counts });
+  const judged = judgeCounts('contact', snapshot, read, counts);
+  if (!read.complete) return judged;
   const { skipped } = counts;
   const without = skipped > 0 ? `, ${withCommas(skipped)} without an address` : '';
-  if (!sample || !source.one)
-    return judgeCounts('contact', { snapshot, read, counts, more: without });
-  // If a listed record were not found by its id, people would be mistaken for removed.
-  if (!(await source.one(sample.id, { fields, signal: shell.stop }))) {
-    throw new Invalid('a record of the list is not found by its id', {
-      fix: 'correct one of the source',
-    });
+  let single = '';
+  if (sample && source.one) {
+    // If a listed record were not found by its id, people would be mistaken for removed.
+    if (!(await source.one(sample.id, { fields, signal: shell.stop }))) {
+      throw new Invalid('a record of the list is not found by its id', {
+        fix: 'correct one of the source',
+      });
+    }
+    single = ', and one of them was read by its id';
   }
-  const more = `${without}, and one of them was read by its id`;
-  return judgeCounts('contact', { snapshot, read, counts, more });
+  return { ...judged, found: `${judged.found}${without}${single}` };
 }
 
 /** Judges a reading by whether it is complete, and by how many records are invalid. */
 export function judgeCounts(
   kind: RecordTypeName,
-  {
-    snapshot,
-    read,
-    counts: { records, invalid },
-    more = '',
-  }: {
-    snapshot: Snapshot;
-    read: Certificate;
-    counts: { records: number; invalid: number };
-    more?: string;
-  },
+  { staging }: Snapshot,
+  read: Certificate,
+  { records, invalid }: { records: number; invalid: number },
 ): Found {
   if (!read.complete) return { level: 'fail', found: read.why, fix: read.fix };
-  const [first] = snapshot.staging.invalid(kind, 0, 1);
+  const [first] = staging.invalid(kind, 0, 1);
   const example = first ? `, the first at ${first.place}: ${first.invalid?.reason}` : '';
-  const all = `${counted(records, 'record')}, ${withCommas(invalid)} of them invalid`;
-  const found = `${all}${example}${more}`;
+  const found = `${counted(records, 'record')}, ${withCommas(invalid)} of them invalid${example}`;
   // A single record proves nothing about a column.
   if (invalid < 2 || invalid * 2 <= records) return { level: 'ok', found };
   const fix = 'correct the columns and words of the configuration: see below what they hold';

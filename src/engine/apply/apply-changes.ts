@@ -6,26 +6,23 @@
  * sends a change again. A creation or a delete may still arrive until one timeout has passed since
  * it was sent. If the read fails, the change keeps its state for the next run.
  */
-import type { JournaledChange } from '../../domain/change.ts';
+import pLimit, { type LimitFunction } from 'p-limit';
+import { type Change, isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
+import type { Entry, Identity } from '../../domain/do-not-contact.ts';
 import { NotSent } from '../../domain/errors.ts';
-import type { Key } from '../../domain/record.ts';
+import type { Key, RecordedRow } from '../../domain/record.ts';
 import { alreadyThere } from '../../store/tables/journal.ts';
 import { type SendOutcome, outcomeOf } from '../../records/change-outcome.ts';
 import { phase as phases } from '../../records/contact/consent/decide.ts';
+import { memoriesOf, newsOfChange } from '../../records/contact/consent/do-not-contact-entries.ts';
+import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 import { acknowledge as acknowledged } from '../../records/contact/send/acknowledged-change.ts';
-import { isFresh, isSuperseded, openChanges } from '../context/run-context.ts';
+import type { MirrorContacts } from '../context/mirror-context.ts';
+import { identityWith } from '../context/person-identity.ts';
+import { isFresh, isSuperseded, openChanges, type RunContext } from '../context/run-context.ts';
 import { isTooLate } from '../guard/plan-rules.ts';
 import {
-  type ApplyContext,
-  isPastSlice,
-  beginInFlight,
-  endInFlight,
-  isForbidden,
-  rememberDeleted,
-  identityInFlight,
-  rememberAcknowledged,
-} from './apply-context.ts';
-import {
+  type Applying,
   type Attempt,
   journalFailure,
   plannedRecords,
@@ -44,13 +41,25 @@ import { stageObservation } from '../observe/person-observation.ts';
 
 const kind = 'contact';
 
+/** Shared by all sends to people. */
+export interface ApplyingPeople extends Applying {
+  contacts: MirrorContacts;
+}
+
+interface PeopleInFlight extends ApplyingPeople {
+  /** Limits changes whose records are read again to one at a time. */
+  oneByOne: LimitFunction;
+  inFlight: Map<Key, InFlightRecord>;
+}
+
 /**
  * Sends the planned changes, phase by phase, until the slice ends. The changes of one person are
  * sent in order. If a creation returns the contact as the platform made it, a new decision is made
  * immediately, so that the person does not stay subscribed if the CRM states an opt-out.
  */
-export async function apply(applying: ApplyContext): Promise<void> {
-  const { run } = applying;
+export async function apply(of: ApplyingPeople): Promise<void> {
+  const { run } = of;
+  const applying: PeopleInFlight = { ...of, oneByOne: pLimit(1), inFlight: new Map() };
   const { journal } = run.snapshot;
   const sending = (isFollowUp: boolean) => ({
     isFollowUp,
@@ -83,7 +92,7 @@ export async function apply(applying: ApplyContext): Promise<void> {
  * all of them would be too old again.
  */
 async function attempt(
-  applying: ApplyContext,
+  applying: PeopleInFlight,
   change: JournaledChange,
   how: Attempt,
 ): Promise<SendOutcome | Late> {
@@ -102,7 +111,7 @@ async function attempt(
  * delete may have waited for hours, so the source is checked again at that moment too.
  */
 async function tryOnce(
-  applying: ApplyContext,
+  applying: PeopleInFlight,
   change: JournaledChange,
   { stop, heard, isFollowUp }: Attempt,
 ): Promise<SendOutcome | 'too old' | Late> {
@@ -135,7 +144,10 @@ async function tryOnce(
     leaves: async () =>
       run.groupCommit(() => {
         if (stop.aborted || breaker.holds(change)) throw new NotSent('stopped before it was sent');
-        if (isPastSlice(applying, change)) throw new NotSent('the source is read again first');
+        // Stated opt-outs do not wait for a new reading.
+        const isPastSlice = !isStatedOptOut(change) && run.clock.now() >= applying.endsAt;
+        if (isPastSlice && !applying.known.still())
+          throw new NotSent('the source is read again first');
         late = isOutdated() ? 'outdated' : undefined;
         if (isClosed()) late = 'closed';
         if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';
@@ -144,7 +156,8 @@ async function tryOnce(
         if (!late && !beginInFlight(applying, change.key)) late = 'superseded';
         if (late) throw new NotSent(`what is known of it is ${late}`);
         if (change.op === 'delete') rememberDeleted(applying, change);
-        isBarred = isForbidden(applying, change);
+        const entries = identityInFlight(applying, change.key).entries();
+        isBarred = contacts.forbids(change, entries);
         if (isBarred) throw new NotSent('the do-not-contact list forbids it');
         run.snapshot.journal.move(change.seq, 'sent', { at: run.clock.now() });
       }),
@@ -155,8 +168,9 @@ async function tryOnce(
 }
 
 /** Recovers the changes to people without a known outcome, but not those of other runs. */
-export async function recover(applying: ApplyContext): Promise<void> {
-  const { run, breaker, toBeListed } = applying;
+export async function recover(of: ApplyingPeople): Promise<void> {
+  const { run, breaker, toBeListed } = of;
+  const applying: PeopleInFlight = { ...of, oneByOne: pLimit(1), inFlight: new Map() };
   const { staging, candidates } = run.snapshot;
   for (const open of openChanges(run, kind)) {
     if (run.stop.aborted || breaker.stopped()) return;
@@ -180,7 +194,7 @@ export async function recover(applying: ApplyContext): Promise<void> {
 }
 
 async function findOutcome(
-  applying: ApplyContext,
+  applying: PeopleInFlight,
   change: JournaledChange,
 ): Promise<SendOutcome | undefined> {
   const { run, contacts, breaker } = applying;
@@ -201,7 +215,7 @@ async function findOutcome(
 
 /** Records an outcome, and what has to be decided again because of it. */
 async function recordSent(
-  applying: ApplyContext,
+  applying: PeopleInFlight,
   change: JournaledChange,
   sent: Sent,
 ): Promise<void> {
@@ -230,7 +244,7 @@ async function recordSent(
 
 /** Records an acknowledged change. Returns whether the record is now as desired. */
 function acknowledge(
-  applying: ApplyContext,
+  applying: PeopleInFlight,
   change: JournaledChange,
   outcome: Extract<SendOutcome, { is: 'acked' }>,
 ): boolean {
@@ -294,7 +308,7 @@ function acknowledge(
  * change. The decision is based on the recorded state. Keys with a change whose outcome is unknown
  * are skipped.
  */
-function reconsiderFormer(applying: ApplyContext, key: Key): void {
+function reconsiderFormer(applying: PeopleInFlight, key: Key): void {
   const { run, known } = applying;
   const { staging, recorded, journal } = run.snapshot;
   const { ids } = identityInFlight(applying, key);
@@ -315,10 +329,74 @@ function reconsiderFormer(applying: ApplyContext, key: Key): void {
 }
 
 /** Requests a new decision, by the recorded state if that is newer than the observation. */
-function reconsider({ run, known, toBeListed }: ApplyContext, key: Key): void {
+function reconsider({ run, known, toBeListed }: PeopleInFlight, key: Key): void {
   const { staging, candidates, journal } = run.snapshot;
   const seenAt = staging.lookedAt(kind, key) ?? known.listing?.startedAt;
   const isOlder = typeof seenAt === 'number' && journal.isDoneSince(kind, key, seenAt);
   if (isOlder && !toBeListed) staging.assume(kind, key);
   candidates.add(kind, key);
+}
+
+// Tracks the people that have a request in flight, with their entries in the do-not-contact list.
+// No other run touches such a person until the outcome is recorded, so the list is queried once for
+// each request.
+
+interface InFlightRecord {
+  /** The record's ids in this reading of the source. */
+  ids: readonly string[];
+  who: Identity;
+  /** Returns the entries of the do-not-contact list for this record. */
+  entries(): readonly Entry[];
+}
+
+/** Call before sending. Returns false if another run has locked the person: do not send. */
+function beginInFlight({ run, inFlight }: PeopleInFlight, key: Key): boolean {
+  const about = identify(run, key);
+  if (!run.locks.beginInFlight(run.id, key, about.ids)) return false;
+  inFlight.set(key, about);
+  return true;
+}
+
+function endInFlight({ run, inFlight }: PeopleInFlight, key: Key): void {
+  inFlight.delete(key);
+  run.locks.endInFlight(run.id, key);
+}
+
+/** Returns the identity from when the request began, or the current one if none is in flight. */
+function identityInFlight({ run, inFlight }: PeopleInFlight, key: Key): InFlightRecord {
+  return inFlight.get(key) ?? identify(run, key);
+}
+
+function identify(run: RunContext, key: Key): InFlightRecord {
+  const ids = run.snapshot.staging.idsOf(kind, key);
+  const who = identityWith(run, { key, ids });
+  let entries: readonly Entry[] | undefined;
+  return { ids, who, entries: () => (entries ??= run.doNotContact.concerning(who)) };
+}
+
+/** Adds a person to the do-not-contact list, if required, before their contact is deleted. */
+function rememberDeleted(applying: PeopleInFlight, { key }: Change): void {
+  const { run } = applying;
+  const row = run.snapshot.recorded.get(kind, key);
+  const adds = row ? memoriesOf(decodeContact.recorded(row)) : [];
+  if (adds.length === 0) return;
+  run.doNotContact.write(
+    [{ ...identityInFlight(applying, key).who, adds, ends: [] }],
+    run.clock.now(),
+  );
+}
+
+/** Updates the list after an acknowledged change; `after` is the resulting recorded row. */
+function rememberAcknowledged(
+  applying: PeopleInFlight,
+  change: Change,
+  after: RecordedRow | undefined,
+): void {
+  const { run } = applying;
+  const { who, entries } = identityInFlight(applying, change.key);
+  const row = after && decodeContact.recorded(after);
+  const news = newsOfChange(decodeContact.change(change), row, entries());
+  if (news.adds.length + news.ends.length > 0) {
+    run.doNotContact.write([{ ...who, ...news }], run.clock.now());
+  }
 }

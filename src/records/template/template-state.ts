@@ -21,7 +21,7 @@ import {
   type Fault,
   type Key,
 } from '../../domain/record.ts';
-import { type Decoded, decoder } from '../decoded-rows.ts';
+import { type Decoded, decoder } from '../../domain/stored-json.ts';
 
 /** The fields that a source may state. Only these are compared and sent. */
 const templateFields = z.object({

@@ -40,10 +40,6 @@ export interface TemplateOptions {
   testTo?: readonly string[] | undefined;
 }
 
-interface TemplateSending extends Sending {
-  claims: TestClaims | undefined;
-}
-
 interface TestSending {
   platform: Platform['templates'];
   to: readonly string[];
@@ -151,7 +147,7 @@ const sendable = [
 async function sendTests(
   { platform, to }: TestSending,
   { key, target, value: { wanted } }: TemplateChange,
-  { claims, signal, abort }: TemplateSending,
+  { claims, signal, abort }: Sending & { claims?: TestClaims | undefined },
 ): Promise<Exclude<SendOutcome, { is: 'acked' | 'unknown' }> | undefined> {
   const shown = Object.fromEntries(sendable.map((name) => [name, wanted[name]]));
   const content = fingerprint(canonicalJson(shown));
@@ -183,7 +179,7 @@ async function sendTests(
 async function send(
   tests: TestSending,
   change: TemplateChange,
-  sendContext: TemplateSending,
+  sendContext: Sending & { claims?: TestClaims | undefined },
 ): Promise<SendOutcome> {
   const { platform } = tests;
   const { fields, publish, undone } = change.value;

@@ -15,7 +15,7 @@ import {
   type ObservedRow,
   type RecordedRow,
 } from '../../../domain/record.ts';
-import { type Decoded, decoder } from '../../decoded-rows.ts';
+import { type Decoded, decoder } from '../../../domain/stored-json.ts';
 import type { PlatformFacts } from '../../platform-facts.ts';
 
 const subscription = z.enum(['opt_in', 'opt_out']);
