@@ -55,19 +55,16 @@ const noServer = says(
   'write smtps://HOST, or smtp://HOST:587 for STARTTLS; user and password are keys of their own',
 );
 
-function isMailServer(given: string): boolean {
-  const url = URL.parse(given);
-  if (url === null || !/^smtps?:$/.test(url.protocol) || url.hostname === '') return false;
-  return /^smtps?:\/\/[^/?#@]+\/?$/i.test(given);
-}
-
 const sender = /^(?:[^<>@,;"\r\n]*<[^\s<>@,;"]+@[^\s<>@,;"]+>|[^\s<>@,;"]+@[^\s<>@,;"]+)$/;
 
 const email = z
   .strictObject({
     smtp: z
       .string()
-      .refine(isMailServer, noServer)
+      .refine((given) => {
+        const isServer = /^smtps?:$/.test(URL.parse(given)?.protocol ?? '');
+        return isServer && /^smtps?:\/\/[^/?#@]+\/?$/i.test(given);
+      }, noServer)
       .describe('Mail server: smtps://HOST, or smtp://HOST:587, which must offer STARTTLS'),
     user: text('User at the mail server').optional(),
     password: text('Password of this user').optional(),

@@ -42,20 +42,18 @@ const noRedis = says(
 export const redis = z
   .string()
   .regex(/^rediss?:\/\/[^\s/]/, { ...noRedis, abort: true })
-  .refine((url) => URL.canParse(url) && isReadable(url), noRedis)
+  .refine((text) => {
+    const url = URL.parse(text);
+    try {
+      // A literal % must be written as %25.
+      return url !== null && decodeURIComponent(`${url.username} ${url.password}`) !== '';
+    } catch {
+      return false;
+    }
+  }, noRedis)
   .describe(
     'Address of Redis: required by the worker; several processes share rate limits through it',
   );
-
-/** Returns whether the user and password can be decoded; a literal % must be written as %25. */
-function isReadable(text: string): boolean {
-  const { username = '', password = '' } = URL.parse(text) ?? {};
-  try {
-    return [username, password].every((part) => decodeURIComponent(part) !== undefined);
-  } catch {
-    return false;
-  }
-}
 
 const noBase = says('is no web address', 'write https://HOST, as the CRM calls it');
 
