@@ -25,7 +25,7 @@ const refusals = {
   ],
   untold: [
     'Redis was emptied',
-    'this one stands by for 15 s, so that the worker that serves MIRROR can answer',
+    'this one stands by for 10 s, so that the worker that serves MIRROR can answer',
   ],
   older: [
     'this is not the newest snapshot of MIRROR: another one was written since',

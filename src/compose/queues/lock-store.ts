@@ -24,7 +24,7 @@
  * The generation is the fencing token: it is stored in the snapshot, and grows with each opening. A
  * worker is alive as long as its process beats (node-heartbeat.ts). It may close a mirror that has
  * nothing to do, so a free lease does not mean that it has lost the mirror. It can only lose it
- * after it was silent for fifteen seconds, which it notices.
+ * after it was silent for ten seconds, which it notices.
  */
 import { z } from 'zod';
 import { fleetKeys, fleetScript } from './node-heartbeat.ts';
@@ -39,7 +39,7 @@ export interface Candidate {
   /** Whether the snapshot was restored from a backup. */
   restored: boolean;
   acceptLost: boolean;
-  /** Whether this worker was told to stand by within the last fifteen seconds. */
+  /** Whether this worker was told to stand by within the last ten seconds. */
   stoodBy: boolean;
   /** The disk of the snapshot, as `fleetKeys` describes it; '' if its folder has no id. */
   disk: string;

@@ -3,7 +3,7 @@
  * a mirror names the process (lock-store.ts), and holds as long as that is alive.
  *
  *   a beat finds             result
- *   a beat of the last 15 s  nothing
+ *   a beat of the last 10 s  nothing
  *   none, or an older one    the locks are in doubt, and are checked: Redis was emptied, or this
  *                            process stood still so long that others may have taken its mirrors
  *   no Redis                 nothing: the next beat finds an older one
@@ -18,8 +18,8 @@ import { prefix } from './queue-names.ts';
 import type { Quick } from './redis-connections.ts';
 
 /** The period of silence after which a worker counts as dead. */
-export const aliveMs = 15_000;
-const beatMs = 5_000;
+export const aliveMs = 10_000;
+const beatMs = 3_000;
 /** How often the locks are checked without a doubt. */
 const checkMs = 300_000;
 /** How long to wait for further changes of the fleet. */
