@@ -12,10 +12,10 @@ import {
   type Senders,
   checkContacts,
   checkTemplates,
+  type SourceCheck,
 } from '../app/check/part-check.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { print } from '../app/snapshot-command.ts';
-import { namesOf } from '../views/lookup/person-names.ts';
 import {
   ignoredWords,
   type Finding,
@@ -30,7 +30,6 @@ import {
 import { noteDifference } from '../engine/context/platform-knowledge.ts';
 import { exitCode } from '../compose/output/exit-codes.ts';
 import { columnDocument, columnSections, peopleSections } from '../app/check/mapped-columns.ts';
-import type { SourceCheck } from '../app/check/source-check.ts';
 import { counted, withCommas } from '../domain/values/counted.ts';
 import type { Section, Text } from '../views/sections.ts';
 
@@ -55,56 +54,50 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const findings: Finding[] = [
     { what: 'configuration', level: 'ok', found: `${config.file} is valid` },
   ];
+  const add = async (...[what, at]: Parameters<typeof look>): Promise<void> => {
+    findings.push(await look(what, at));
+  };
   const senders: Senders = new Map();
   let contacts: Awaited<ReturnType<typeof checkContacts>> | undefined;
   let templates: Awaited<ReturnType<typeof checkTemplates>> | undefined;
   try {
-    findings.push(await look('memory', () => checkMemory(known, config)));
+    await add('memory', () => checkMemory(known, config));
     findings.push(...checkPlaces(config));
-    if (known)
-      findings.push(
-        await look('snapshot', () => checkSnapshot(known, { config, platform, shell })),
-      );
+    if (known) await add('snapshot', () => checkSnapshot(known, { config, platform, shell }));
     const around = { config, snapshot, shell, senders, asTheyAre };
     const records = connectRecords(config, { platform, sources });
     contacts = records.contacts && (await checkContacts(records.contacts, around));
     findings.push(...(contacts?.findings ?? []));
     templates = records.templates && (await checkTemplates(records.templates, around));
     findings.push(...(templates?.findings ?? []));
-    findings.push(
-      ...noteDifference({ clock: systemClock, platformNow: platform.platformNow, snapshot }).map(
-        ({ reason, fix }) => note('clock', reason, fix),
-      ),
-    );
+    const { platformNow } = platform;
+    for (const { reason, fix } of noteDifference({ clock: systemClock, platformNow, snapshot }))
+      findings.push(note('clock', reason, fix));
     const ignored = await ignoredWords(config);
-    if (ignored !== undefined)
-      findings.push(await look('templates', () => ({ level: 'note', found: ignored })));
+    if (ignored !== undefined) findings.push(note('templates', ignored, undefined));
     const { redis } = config;
-    if (redis !== undefined) findings.push(await look('Redis', () => checkRedis(redis)));
+    if (redis !== undefined) await add('Redis', () => checkRedis(redis));
     const returns = sources.returns?.();
     if (returns)
-      findings.push(
-        await look('opt-outs on the platform', () => ({ level: 'ok', found: returns.look() })),
-      );
+      await add('opt-outs on the platform', () => ({ level: 'ok', found: returns.look() }));
     findings.push(...checkSettings(config));
     findings.push(...(await lookAtSenders(senders, platform, shell.stop)));
-    const people = contacts?.source?.people;
+    const { counts } = contacts?.source ?? {};
     // The sample is read from the staged reading, so the snapshot has to be open.
-    const sample = people?.sample(snapshot, namesOf(snapshot, asTheyAre), asTheyAre);
-    const { columns = [], counts } = contacts?.source ?? {};
+    const people = contacts?.source?.people.sample(snapshot, asTheyAre);
+    const columns = columnDocument(contacts?.source?.columns ?? [], asTheyAre);
     const document = {
       mirror: config.mirror,
       ok: findings.every(({ level }) => level !== 'fail'),
       findings: findings.map(({ what, level, found: reason, fix }) => {
         return { what, ok: level !== 'fail', level, found: renderProblem({ reason, fix }) };
       }),
-      contacts: countsDocument(contacts?.source),
-      templates: countsDocument(templates?.source),
+      contacts: counts ?? null,
+      templates: templates?.source?.counts ?? null,
       /** Null if the CRM has nobody as deleted or out of scope. */
       unmanaged: contacts?.unmanaged ?? null,
-      columns: columnDocument(columns, asTheyAre),
-      people: sample?.people ?? [],
-      skipped: sample?.skipped ?? [],
+      columns,
+      ...(people ?? { people: [], skipped: [] }),
     };
     const lines = findings.map(({ what, level, found: reason, fix }): Text => [
       marks[level],
@@ -112,9 +105,10 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     ]);
     const sections = [
       { lines },
-      ...columnSections(columns, asTheyAre),
-      ...(sample && counts ? peopleSections(sample, counts.skipped) : []),
-      ...(counts ? [countsSection(counts)] : []),
+      ...columnSections(columns),
+      ...(people && counts
+        ? [...peopleSections(people, counts.skipped), countsSection(counts)]
+        : []),
     ];
     print({ document, sections }, flags, shell);
   } finally {
@@ -135,8 +129,8 @@ const marks = {
 } as const;
 
 function countsSection(counts: SourceCheck['counts']): Section {
-  const { records, desired, skipped, invalid, duplicates } = counts;
-  const { ids, sharedIds, keys } = duplicates;
+  const { records, desired, skipped, invalid } = counts;
+  const { duplicateIds: ids, sharedIds, duplicateKeys: keys } = counts;
   const addresses = keys === 1 ? '1 address has' : `${withCommas(keys)} addresses have`;
   const occur = `${counted(ids, 'id')} ${ids === 1 ? 'occurs' : 'occur'}`;
   const have = `${counted(sharedIds, 'id')} ${sharedIds === 1 ? 'has' : 'have'}`;
@@ -148,16 +142,5 @@ function countsSection(counts: SourceCheck['counts']): Section {
       ...(ids > 0 ? [`${occur} more than once, with one address`] : []),
       ...(sharedIds > 0 ? [`${have} several addresses: those records are invalid`] : []),
     ],
-  };
-}
-
-function countsDocument(source: Pick<SourceCheck, 'counts'> | undefined) {
-  if (!source) return null;
-  const { duplicates, ...counts } = source.counts;
-  return {
-    ...counts,
-    duplicateIds: duplicates.ids,
-    sharedIds: duplicates.sharedIds,
-    duplicateKeys: duplicates.keys,
   };
 }

@@ -1,7 +1,7 @@
 /** `crm-mirror init`: proposes a configuration for a source, and writes it. */
 import type { Command } from 'commander';
 import { type Flags, Undecided, withAnswerLine } from '../app/init/flags.ts';
-import { described, previewOf } from '../app/init/describe-proposal.ts';
+import { previewLines } from '../app/init/preview.ts';
 import { platformChannels } from '../app/init/platform-channels.ts';
 import { type Proposal, propose } from '../app/init/propose.ts';
 import { readSample } from '../app/init/read-sample.ts';
@@ -41,9 +41,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const whole = { ...flags, source: sample.named ?? source };
     throw error instanceof Undecided ? withAnswerLine(error, whole) : error;
   }
-  for (const line of described(sample, proposal, asTheyAre)) shell.print(line);
-  shell.print('');
-  for (const line of previewOf(sample, proposal, { asTheyAre })) shell.print(line);
+  for (const line of previewLines(sample, proposal, { asTheyAre })) shell.print(line);
   if (!flags.yes) {
     throw new Invalid('nothing is written yet', { fix: 'if this is right, add --yes' });
   }

@@ -1,7 +1,7 @@
 /** `check` points out columns that look like an opt-out and that the configuration does not use. */
 import { describe, expect, test } from 'vitest';
 import { mirrored, type MirroredOptions } from '../support/commands/mirrored-contacts.ts';
-import { findUnusedOptOuts } from '../../src/app/check/source-check.ts';
+import { findUnusedOptOuts } from '../../src/app/check/part-check.ts';
 
 test.each<[unused: string, used: string, holding: (word: string) => object]>([
   ['its.tags', 'its.tags', (word) => ({ its: { tags: ['vip', word] } })],

@@ -1,6 +1,6 @@
 /** Counts what the columns of a reading mean, and keeps a few people as examples. */
 import type { Snapshot } from '../../store/snapshot.ts';
-import type { Names } from '../../views/lookup/person-names.ts';
+import { namesOf } from '../../views/lookup/person-names.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { isPlain, formOf } from '../../domain/unknown-words.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
@@ -10,8 +10,9 @@ import type {
   MappedColumn,
 } from '../../records/contact/observe/column-meanings.ts';
 import { numbers, type Section, type Text } from '../../views/sections.ts';
-import { type Fate, fates, fateWords, peopleTable, wishWords } from '../init/describe-proposal.ts';
+import { type Fate, fates, fateWords, peopleTable, wishWords } from '../init/preview.ts';
 import type { DesiredRow } from '../../domain/record.ts';
+import { isUnsubscribedOption } from '../../domain/values/decisive-options.ts';
 import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 
 interface CountedValue {
@@ -75,30 +76,32 @@ export function countColumns(columns: readonly MappedColumn[]) {
   };
 }
 
-/** Merges values that look the same, and counts those that are not shown. */
-function mergeValues({ column: { holds }, values, others }: ColumnCount, asTheyAre: boolean) {
-  const merged = new Map<string, { value: string | null; records: number; means: ColumnMeaning }>();
-  for (const one of values) {
-    const { text = '' } = one;
-    const isWord = holds === 'words' && one.means !== 'unknown';
-    const isPublic = holds !== 'own' && isPlain({ text, records: one.records });
-    const shown = isWord || asTheyAre || isPublic ? text : formOf(text);
-    const value = one.text === undefined ? null : shown;
-    const name = `${one.means} ${value === null ? '' : wordOf(value)}`;
-    const known = merged.get(name) ?? { value, records: 0, means: one.means };
-    merged.set(name, { ...known, records: known.records + one.records });
-  }
-  const all = [...merged.values()];
-  const rest = all.slice(mostShown);
-  const more = rest.reduce((sum, { records }) => sum + records, others);
-  return { values: all.slice(0, mostShown), others: more };
-}
+export type ColumnDocument = ReturnType<typeof columnDocument>;
 
-/** Returns the columns for JSON. Values that may be personal data are shown only `asTheyAre`. */
+/**
+ * Returns the columns for JSON. Values that look the same are one; those that may be personal data
+ * are shown only `asTheyAre`.
+ */
 export function columnDocument(counts: readonly ColumnCount[], asTheyAre: boolean) {
-  return counts.map((count) => {
-    const { option, channel = null, fields } = count.column;
-    return { option, channel, fields, ...mergeValues(count, asTheyAre) };
+  return counts.map(({ column, values, others }) => {
+    const { option, channel = null, fields, holds } = column;
+    const merged = new Map<
+      string,
+      { value: string | null; records: number; means: ColumnMeaning }
+    >();
+    for (const { text, means, records } of values) {
+      const isWord = holds === 'words' && means !== 'unknown';
+      const isPublic = holds !== 'own' && isPlain({ text, records });
+      const isShown = text === undefined || isWord || asTheyAre || isPublic;
+      const value = isShown ? (text ?? null) : formOf(text);
+      const name = `${means} ${value === null ? '' : wordOf(value)}`;
+      const known = merged.get(name);
+      if (known) known.records += records;
+      else merged.set(name, { value, records, means });
+    }
+    const all = [...merged.values()];
+    const rest = all.slice(mostShown).reduce((sum, { records }) => sum + records, others);
+    return { option, channel, fields, values: all.slice(0, mostShown), others: rest };
   });
 }
 
@@ -111,24 +114,18 @@ const words: Partial<Record<ColumnMeaning, string>> = {
 };
 
 /** Returns a section for each column, with its values and what they mean. */
-export function columnSections(counts: readonly ColumnCount[], asTheyAre: boolean): Section[] {
-  const wordsFor = (value: string | null): string => {
-    if (value === null) return 'a list or an object';
-    return value === '' ? '(empty)' : JSON.stringify(value);
-  };
-  return counts.map((count) => {
-    const { option, channel, fields } = count.column;
-    const { values, others } = mergeValues(count, asTheyAre);
-    const named = fields.map((field) => JSON.stringify(field)).join(', ');
-    const of = channel === undefined ? '' : ` of ${channel}`;
+export function columnSections(columns: ColumnDocument): Section[] {
+  return columns.map(({ option, channel, fields, values, others }) => {
+    const spell = (value: string | null) => (value === '' ? '(empty)' : JSON.stringify(value));
     const rows = values.map(({ value, records, means }): Text[] => [
       withCommas(records),
-      wordsFor(value),
+      value === null ? 'a list or an object' : spell(value),
       { tone: means === 'unknown' ? 'bad' : 'quiet', text: words[means] ?? means },
     ]);
     if (others > 0) rows.push([withCommas(others), 'other values', '']);
+    const named = fields.map((field) => JSON.stringify(field)).join(', ');
     return {
-      title: `${option}${of}: ${named}`,
+      title: `${option}${channel === null ? '' : ` of ${channel}`}: ${named}`,
       table: { columns: [numbers('Records'), 'Value', 'Means'], rows, isBare: true },
       none: '',
     };
@@ -144,46 +141,54 @@ interface Candidate {
 
 const mostPeople = 5;
 const mostSkipped = 10;
+/** The maximum number of records without an address that are kept. */
+const mostKept = 1_000;
 
 /** Returns a keeper of the first people of each kind. */
 export function keepPeople() {
   const kept = new Map<Fate, Candidate[]>();
   const addressless: DesiredRow[] = [];
   return {
-    /** `unknown` are the channels whose value has no known meaning. */
-    add(
-      row: DesiredRow,
-      { isUnsubscribed, unknown }: { isUnsubscribed: boolean; unknown: readonly string[] },
-    ): void {
+    /** Adds a record with the values of its columns. */
+    add(row: DesiredRow, columns: readonly MappedColumn[], values: readonly ColumnValue[]): void {
       if (row.invalid?.noAddress === true) {
         if (addressless.length < mostKept) addressless.push(row);
         return;
       }
-      let kind: Fate = isUnsubscribed ? 'unsubscribed' : 'mapped';
+      let kind: Fate = 'mapped';
       if (row.invalid) kind = 'invalid';
       else if (row.presence === 'flagged') kind = 'gone';
       else if (row.presence === 'outside') kind = 'outside';
+      else if (columns.some((one, nth) => isOptOut(one, values[nth]))) kind = 'unsubscribed';
       const list = kept.get(kind) ?? [];
       kept.set(kind, list);
-      if (list.length < mostPeople) list.push({ row, kind, unknown });
+      if (list.length >= mostPeople) return;
+      const unknown = columns.flatMap(({ channel = [] }, nth) =>
+        values[nth]?.means === 'unknown' ? channel : [],
+      );
+      list.push({ row, kind, unknown });
     },
-    /** Returns the sample, once the reading is staged. `names` names people who may be shown. */
-    sample(snapshot: Snapshot, names: Names, asTheyAre: boolean) {
+    /** Returns the sample, once the reading is staged. */
+    sample(snapshot: Snapshot, asTheyAre: boolean) {
+      const { staging } = snapshot;
+      const names = namesOf(snapshot, asTheyAre);
       const isKnown = ({ kind, id }: DesiredRow) =>
-        id !== '' && snapshot.staging.keysOf(kind, [id]).length > 0;
+        id !== '' && staging.keysOf(kind, [id]).length > 0;
       const skipped = addressless.filter((row) => !isKnown(row)).map(({ place }) => place);
       // One of each kind comes first, then the others fill up in the order of the kinds.
       const lists = fates.map((kind) => kept.get(kind) ?? []);
-      const firsts = lists.flatMap(([one]) => one ?? []);
-      const rest = lists.flatMap(([, ...others]) => others);
-      const chosen = new Set([...firsts, ...rest].slice(0, mostPeople));
+      const byTurn = [
+        ...lists.map((list) => list.slice(0, 1)),
+        ...lists.map((list) => list.slice(1)),
+      ];
+      const chosen = new Set(byTurn.flat().slice(0, mostPeople));
       const people = lists
         .flat()
         .filter((one) => chosen.has(one))
         .map(({ row, kind, unknown }) => {
           const { key, alias, place } = row;
           // Only the whole reading shows that an id has several addresses.
-          const staged = key === undefined ? [] : snapshot.staging.desired('contact', key);
+          const staged = key === undefined ? [] : staging.desired('contact', key);
           const { invalid } = staged.find((one) => one.place === place) ?? row;
           const wishes = Object.entries(decodeContact.desired(row).value.channels);
           const channels = wishes.map(([channel, wish]) => {
@@ -207,8 +212,9 @@ export function keepPeople() {
   };
 }
 
-/** The maximum number of records without an address that are kept. */
-const mostKept = 1_000;
+function isOptOut({ option }: MappedColumn, value: ColumnValue | undefined): boolean {
+  return isUnsubscribedOption(option) && value?.means === 'yes';
+}
 
 /** Returns the people, and the places of records that are skipped. */
 export function peopleSections(

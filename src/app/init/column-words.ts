@@ -47,16 +47,15 @@ export interface Chosen extends ReadColumn {
  * Returns a column with its words: those that the user gives, and those of other languages. If it
  * is named like an opt-out, a consent is read by the given words alone.
  */
-export function withWords(column: Column, use: Use, given: GivenWords = {}): Chosen {
-  const { no, ...others } = given;
-  if (no !== 'any') return withLists(column, use, { ...others, ...(no && { no }) });
-  const { unknown } = withLists(column, use, others);
-  // A value that holds a term of opting out, also within a sentence, or is a date, may opt out.
-  const rest = unknown.filter(({ text }) => !isAboutOptOut(text) && !isDate(text));
-  return withLists(column, use, { ...others, no: rest.map(({ text }) => text) });
-}
-
-function withLists(column: Column, use: Use, given: Words): Chosen {
+export function withWords(column: Column, use: Use, all: GivenWords = {}): Chosen {
+  const { no: noes, ...others } = all;
+  if (noes === 'any') {
+    const { unknown } = withWords(column, use, others);
+    // A value that holds a term of opting out, also within a sentence, or is a date, may opt out.
+    const rest = unknown.filter(({ text }) => !isAboutOptOut(text) && !isDate(text));
+    return withWords(column, use, { ...others, no: rest.map(({ text }) => text) });
+  }
+  const given: Words = { ...others, ...(noes && { no: noes }) };
   const [yes, no] = use === 'subscription' ? (['in', 'out'] as const) : (['yes', 'no'] as const);
   const standAlone = use === 'subscription' && isOptOutField(column.name);
   const own = { yes: given[yes] ?? [], no: given[no] ?? [], none: given.none ?? [], standAlone };
@@ -77,11 +76,7 @@ function withLists(column: Column, use: Use, given: Words): Chosen {
     none: own.none,
     standAlone,
   };
-  const lists: [keyof Words, readonly string[] | 'any'][] = [
-    [yes, meant.yes],
-    [no, meant.no],
-    ['none', meant.none],
-  ];
+  const lists = Object.entries({ [yes]: meant.yes, [no]: meant.no, none: meant.none });
   const words: Words = Object.fromEntries(lists.filter(([, list]) => list.length > 0));
   return { column, why: undefined, words, unknown: unknownTo(meant) };
 }

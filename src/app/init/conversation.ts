@@ -9,7 +9,6 @@ import type { Shell } from '../../compose/process-shell.ts';
 import { isExpected, renderProblem } from '../../domain/errors.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { countsOf, mayBeAny, recordsOf, valuesOf } from './column-words.ts';
-import { described, previewOf } from './describe-proposal.ts';
 import {
   columnsIn,
   commandLine,
@@ -22,6 +21,7 @@ import {
 } from './flags.ts';
 import { mirrorName, nameFault, writeConfiguration } from './mirror-file.ts';
 import { type PlatformChannel, platformChannels } from './platform-channels.ts';
+import { previewLines } from './preview.ts';
 import { type Proposal, propose } from './propose.ts';
 import { readSample } from './read-sample.ts';
 import type { Sample } from './sample.ts';
@@ -153,8 +153,7 @@ async function settle(given: Flags, on: Subject) {
     const found = await complete(flags, on, asked);
     const { proposal } = found;
     ({ flags } = found);
-    talk.show(described(sample, proposal, true));
-    talk.show(['', ...previewOf(sample, proposal, { asTheyAre: true, width: talk.width() })]);
+    talk.show(previewLines(sample, proposal, { asTheyAre: true, width: talk.width() }));
     const wish = await talk.choose('Is this right?', changes);
     if (wish === 'write') return { flags, proposal };
     const { id, email, unsubscribed, deleted, channels } = proposal;
@@ -225,23 +224,20 @@ async function decide(given: Flags, question: Question, on: Subject): Promise<Fl
   if (question.about === 'table') throw new Error('the table is asked for with the source');
   if (question.about === 'channels') return askChannels(given, on, question.among);
   if (question.about === 'words') return decideWords(given, question, on);
-  if (question.about === 'flags') {
-    let flags = given;
-    for (const column of question.among) {
+  if ('column' in question) {
+    const { about, column } = question;
+    const { name } = column;
+    if (about === 'flag') {
       const values = countsOf(column, sample.records, true);
-      const message = `${column.name} looks like a flag (${values}). What does it say?`;
+      const message = `${name} looks like a flag (${values}). What does it say?`;
       const answer = await talk.choose(message, flagAnswers);
       if (answer === 'unknown') throw new Cancelled();
-      flags = withFlags(flags, { [answer]: [column.name] });
+      return withFlags(given, { [answer]: [name] });
     }
-    return flags;
-  }
-  if (question.about === 'polarity') {
-    const { column } = question;
-    const message = `${column.name} is named like an opt-out. What does a yes in it mean?`;
+    const message = `${name} is named like an opt-out. What does a yes in it mean?`;
     const way = await talk.choose(message, polarities);
     if (way === 'other') return askChannels(given, on, []);
-    if (way !== 'words') return withFlags(given, { [way]: [column.name] });
+    if (way !== 'words') return withFlags(given, { [way]: [name] });
     return nameWords(given, { use: 'subscription', column, unknown: column.values }, talk);
   }
   return { ...given, [question.about]: await askRole(question.about, on, question.among) };

@@ -233,7 +233,6 @@ export type Question =
       /** The columns or tables that come into question; empty: any. */
       among: readonly string[];
     }
-  | { about: 'flags'; among: readonly Column[] }
   | {
       about: 'words';
       use: Use;
@@ -242,8 +241,8 @@ export type Question =
       column: Column;
       unknown: readonly Value[];
     }
-  /** What a yes means in a channel's column that is named like an opt-out. */
-  | { about: 'polarity'; column: Column };
+  /** What a flag says; what a yes means in a channel's column that is named like an opt-out. */
+  | { about: 'flag' | 'polarity'; column: Column };
 
 /** Flags that decide something, and what they state about the data. */
 export interface Answer {

@@ -25,18 +25,23 @@ import type { Column, Value } from './sample.ts';
 /** Stands for values that are not shown, and of which the user has to say what they mean. */
 const open: Value = { text: placeholder, records: Number.POSITIVE_INFINITY };
 
-/** Returns the flag that names words of a column, without lists that are empty. */
-function named(column: Column, lists: GivenWords, states: string): Answer {
-  return { flags: { words: [wordFlag(column.name, lists)] }, states };
+/** Leaves to the user what each value means. */
+function leftOpen({ name }: Column, lists: GivenWords): Answer {
+  const states = `each ${placeholder} is a value of ${quoted(name)} as you know it`;
+  return { flags: { words: [wordFlag(name, lists)] }, states };
 }
 
-/** Leaves to the user what each value means. */
-function leftOpen(column: Column, lists: GivenWords): Answer {
-  return named(
-    column,
-    lists,
-    `each ${placeholder} is a value of ${quoted(column.name)} as you know it`,
-  );
+/** Returns the flag by which some words of a column opt out, and others do not. */
+function optingOut(
+  { name }: Column,
+  yes: readonly string[] | 'any',
+  no: readonly string[],
+): Answer {
+  const opting = yes === 'any' ? 'every value but a no' : listed(yes) || 'a yes';
+  const staying = no.filter((word) => word !== placeholder);
+  const rest = staying.length > 0 ? `, and ${listed(staying)} does not` : '';
+  const states = `${opting} in ${quoted(name)} says that a person wants no mail${rest}`;
+  return { flags: { words: [wordFlag(name, { yes, no })] }, states };
 }
 
 /**
@@ -48,13 +53,11 @@ export function optOutAnswer(
   { column, unknown }: ReadColumn,
   { isNamed, asTheyAre }: { isNamed: boolean; asTheyAre: boolean },
 ): Answer {
-  const name = quoted(column.name);
-  const says = 'says that a person wants no mail';
-  if (unknown.length === 0)
-    return { flags: { unsubscribed: [column.name] }, states: `a yes in ${name} ${says}` };
-  if (mayBeAny({ column, unknown })) {
-    return named(column, { yes: 'any' }, `every value of ${name} but a no ${says}`);
+  if (unknown.length === 0) {
+    const states = `a yes in ${quoted(column.name)} says that a person wants no mail`;
+    return { flags: { unsubscribed: [column.name] }, states };
   }
+  if (mayBeAny({ column, unknown })) return optingOut(column, 'any', []);
   const found = sortWords({ column, unknown }, isNamed);
   if (!found) return leftOpen(column, { yes: [placeholder], no: [placeholder] });
   const shown = (values: readonly Value[]): string[] => {
@@ -62,17 +65,11 @@ export function optOutAnswer(
     return [...new Set(words)];
   };
   const yes = found.yes === 'any' ? found.yes : shown(found.yes);
-  const no = shown(found.no);
+  const { flags, states } = optingOut(column, yes, shown(found.no));
   const isOpen = found.no.includes(open);
-  const opting = yes === 'any' ? 'every value but a no' : listed(yes) || 'a yes';
-  const staying = no.filter((word) => word !== placeholder);
-  const states = [
-    `${opting} in ${name} ${says}`,
-    ...(staying.length > 0 ? [`, and ${listed(staying)} does not`] : []),
-    ...(isOpen ? [`, and ${placeholder} stands for the values that do not`] : []),
-    ...(yes.includes(placeholder) ? [` (--addresses shows each ${placeholder})`] : []),
-  ];
-  return named(column, { yes, no }, states.join(''));
+  const rest = isOpen ? `, and ${placeholder} stands for the values that do not` : '';
+  const masked = yes.includes(placeholder) ? ` (--addresses shows each ${placeholder})` : '';
+  return { flags, states: `${states}${rest}${masked}` };
 }
 
 /** More words than this are not put into a flag. */
@@ -103,17 +100,13 @@ function sortWords(
  * not. Undefined: the column holds no no, or something else than yes and no.
  */
 export function denialAnswer(column: Column): Answer | undefined {
-  const { values } = column;
-  const none = values.filter(({ text }) => isMarker(text));
-  const words = values.filter((value) => !none.includes(value));
+  const none = column.values.filter(({ text }) => isMarker(text));
+  const words = column.values.filter((value) => !none.includes(value));
   const no = words.filter(({ text }) => answerOf(text) === 'no');
   const yes = words.filter(({ text }) => answerOf(text) === 'yes');
   if (no.length === 0 || no.length + yes.length < words.length) return undefined;
-  const outs = no.map(({ text }) => text);
-  const others = [...yes, ...none].map(({ text }) => text);
-  const rest = others.length > 0 ? `, and ${listed(others)} does not` : '';
-  const states = `${listed(outs)} in ${quoted(column.name)} says that a person wants no mail${rest}`;
-  return named(column, { yes: outs, no: others }, states);
+  const textsOf = (list: readonly Value[]) => list.map(({ text }) => text);
+  return optingOut(column, textsOf(no), textsOf([...yes, ...none]));
 }
 
 /** Returns whether a value is a plain yes or no. A date, which means yes as a flag, is neither. */

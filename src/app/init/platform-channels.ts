@@ -15,8 +15,7 @@ export interface PlatformChannel {
 /** The address of the local emulator, which is the platform if no other is named. */
 export const localPlatform = 'http://127.0.0.1:4010';
 
-const mostPages = 3;
-const pageSize = 100;
+const mostRead = 300;
 const timeoutMs = 10_000;
 
 /**
@@ -33,11 +32,11 @@ export async function platformChannels(
   const platform = createPlatform({ url, apiKey, timeoutMs, maxAttempts: 2, signal: stop });
   const channels = new Map<string, PlatformChannel>();
   try {
-    for (let page = 1; page <= mostPages; page += 1) {
-      const { contacts, total } = await platform.contacts.list({ page, limit: pageSize });
-      const all = contacts.flatMap((contact) => contact.channels);
-      for (const { id, name } of all) channels.set(id, { id, name: name ?? id });
-      if (page * pageSize >= total) break;
+    let read = 0;
+    for await (const contact of platform.contacts.all({ limit: 100 })) {
+      for (const { id, name } of contact.channels) channels.set(id, { id, name: name ?? id });
+      read += 1;
+      if (read === mostRead) break;
     }
     return { channels: [...channels.values()] };
   } catch (error) {

@@ -113,7 +113,7 @@ export function propose(
   if (channels) {
     refuseStray(choices, used);
     const open = leftOver.filter((column) => isOpenFlag(column, given, choices));
-    undecided.push(...open.map((column) => undecidedFlag(column, { open, records, choices })));
+    undecided.push(...open.map((column) => undecidedFlag(column, records, choices)));
   }
   const [first, ...more] = undecided;
   if (first) throw first.with(more);
@@ -453,10 +453,7 @@ function isOpenFlag(column: Column, { records, standard }: Sample, choices: Choi
 /** A longer flag is only in the line that names all flags. */
 const mostShown = 60;
 
-function undecidedFlag(
-  column: Column,
-  { open, records, choices }: { open: readonly Column[]; records: number; choices: Choices },
-): Undecided {
+function undecidedFlag(column: Column, records: number, choices: Choices): Undecided {
   const { asTheyAre } = choices;
   const name = quoted(column.name);
   // Of many values, those are first that clearly say why the column is asked about.
@@ -476,7 +473,7 @@ function undecidedFlag(
       `add --unused ${name}, or, if a yes in it says that a person wants no mail, ${flag}`,
       ...(denial ? [`or, if a no says so, ${flagOf(denial)}`] : []),
     ].join(', '),
-    question: { about: 'flags', among: open },
+    question: { about: 'flag', column },
     answer: saysWhatOptsOut(column) ? optOut : { flags: { unused: [column.name] }, states: '' },
   });
 }

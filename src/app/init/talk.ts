@@ -13,7 +13,7 @@ import {
   text,
 } from '@clack/prompts';
 import { visibleLine } from '../../compose/output/visible-text.ts';
-import { cut } from './describe-proposal.ts';
+import { cut } from './preview.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 
 /** The person ended the conversation. */
