@@ -135,22 +135,36 @@ async function runApprove(command: Command, shell: Shell): Promise<number> {
     const holding = holdingOf(snapshot, wanted.plan);
     if (approvers && !signature && signs === undefined)
       throw needsSignature(approvers, wanted.plan);
-    const decided = approve(holding, wanted, { approvers, at, signature });
+    const { plan, only, caller, reason = null } = wanted;
+    let decided: Decided;
+    let signed: ReturnType<typeof signPlan> | undefined;
+    if (!approvers) {
+      const decision = { at, by: wanted.by, reason };
+      decided = approvePlan(holding, { plan, only, decision, caller });
+    } else if (signature) {
+      const verified = { approvers, now: at };
+      signed = signPlan(holding, { plan, only, caller, signature }, verified);
+      decided = signed;
+    } else {
+      // Without a signature, approvers only learn what there is to sign.
+      const { told } = toSign(holding, { plan, only }, { approvers, now: at });
+      decided = { part: undefined, ...told };
+    }
     refuseNoMatch(decided, wanted);
-    const { held, signed } = decided;
-    const signatures = signed && { by: signed.by, need: signed.need };
-    const isApproved = isAnyLeft(held) && (!signed || signed.by.length >= signed.need);
+    const signatures = signed && approvers && { by: signed.by, need: approvers.need };
+    const isEnough = !signatures || signatures.by.length >= signatures.need;
+    const isApproved = isAnyLeft(decided.held) && isEnough;
     const document: DecisionDocument = {
       mirror,
-      approved: isApproved ? wanted.plan : null,
+      approved: isApproved ? plan : null,
       ...countsOf(decided),
       by: isApproved ? (signed?.by.join(', ') ?? wanted.by) : null,
-      reason: isApproved ? (wanted.reason ?? null) : null,
+      reason: isApproved ? reason : null,
       until: isApproved ? instant(at + weekMs) : null,
       signatures,
     };
-    const undoes = holding.holds.get(wanted.plan)?.undoes ?? undefined;
-    const shown = { plan: wanted.plan, undoes, signed, peopleFile: wanted.only.people?.file };
+    const undoes = holding.holds.get(plan)?.undoes ?? undefined;
+    const shown = { plan, undoes, signed, peopleFile: only.people?.file };
     return { document, lines: decisionLines(document, shown) };
   });
 }
@@ -159,27 +173,6 @@ function countsOf({ part, held, rest, uncreated, approved, unknown }: Decided) {
   const isAny = uncreated + approved + unknown.length > 0;
   const leftOut = { uncreated, approved, unknown };
   return { part: part ?? null, held, rest, ...(isAny && { leftOut }) };
-}
-
-type Signature = ApprovalSignature | undefined;
-
-/** What was approved, or who has signed it so far. */
-type Approved = Decided & {
-  signed?: { by: string[]; need: number; isNew: boolean; next: string };
-};
-
-/** Without a signature, approvers only learn what there is to sign. */
-function approve(
-  snapshot: Snapshot,
-  { plan, only, by, reason, caller }: Wanted,
-  { approvers, at, signature }: Pick<Config, 'approvers'> & { at: number; signature: Signature },
-): Approved {
-  const decision = { at, by, reason: reason ?? null };
-  if (!approvers) return approvePlan(snapshot, { plan, only, decision, caller });
-  const verified = { approvers, now: at };
-  if (!signature) return { part: undefined, ...toSign(snapshot, { plan, only }, verified).told };
-  const signed = signPlan(snapshot, { plan, only, caller, signature }, verified);
-  return { ...signed, signed: { ...signed, need: approvers.need } };
 }
 
 /**
@@ -377,12 +370,10 @@ const token = checkedJson(
   }),
 );
 
-/** Returns a signature as one word of a command line. */
 function encodeSignature(signature: ApprovalSignature): string {
   return Buffer.from(token.encode(signature)).toString('base64url');
 }
 
-/** Reads what encodeSignature returns. Throws Invalid for anything else. */
 function decodeSignature(text: string): ApprovalSignature {
   try {
     return token.decode(Buffer.from(text, 'base64url').toString());

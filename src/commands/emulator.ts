@@ -59,7 +59,14 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const port = parseWhole('--port', flags.port, 65_535);
   const emulator = openEmulator(flags, shell);
   try {
-    const { url, close } = await serveAt(emulator, port);
+    const { url, close } = await serve(emulator, port).catch((error: unknown) => {
+      const code = error instanceof Error && 'code' in error ? error.code : undefined;
+      const mend = 'choose another with --port, or --port 0 for a free one';
+      const what = { EADDRINUSE: 'the port is in use', EACCES: 'not allowed to listen here' };
+      if (code === 'EADDRINUSE' || code === 'EACCES')
+        throw new Invalid(`--port ${port}: ${what[code]}; ${mend}`);
+      throw error;
+    });
     const lines = flags.json
       ? [JSON.stringify(startDocument(emulator, url))]
       : startLines(emulator, url, flags.data);
@@ -179,16 +186,4 @@ function firstLoadOf({ limitOf }: Emulator): { people: number; ms: number } {
   const limits = { [route]: { limit, windowMs: windowSeconds * 1000, others: 0, left: undefined } };
   const { ms } = forecast({ [route]: tried }, { limits, reserve, readMs: 0 });
   return { people: tried, ms: ms ?? 0 };
-}
-
-async function serveAt(emulator: Emulator, port: number) {
-  try {
-    return await serve(emulator, port);
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    const mend = 'choose another with --port, or --port 0 for a free one';
-    if (code === 'EADDRINUSE') throw new Invalid(`--port ${port}: the port is in use; ${mend}`);
-    if (code === 'EACCES') throw new Invalid(`--port ${port}: not allowed to listen here; ${mend}`);
-    throw error;
-  }
 }

@@ -107,7 +107,6 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   return print({ document, sections, isAll: flags.verbose === true }, flags, shell);
 }
 
-/** Throws Invalid if several people share the CRM id. */
 function refuseShared(who: string, { recorded }: Snapshot): void {
   const keys = recorded.keysOfOrigin('contact', who.trim());
   if (keys.length < 2 || wordOf(who).includes('@')) return;

@@ -114,7 +114,15 @@ async function create(command: Command, shell: Shell): Promise<number> {
   return reach(flags, shell, async ({ platform, signal }) => {
     const look = 'crm-mirror platform domains list tells';
     const made = await once(platform.domains.create(parsed.data, { signal }), look);
-    return { document: made, sections: [...domainSections([made]), ...dnsSections(made)] };
+    const { domain, id, dnsRecords } = made;
+    const rows = (dnsRecords ?? []).map((one) =>
+      [one.recordType, one.name, one.recordTypeName, one.ttl, one.priority, one.value].map(cell),
+    );
+    const verify = `crm-mirror platform domains verify ${cell(id)}`;
+    const then = `Put these into the DNS of ${cell(domain)}, then: \`${verify}\``;
+    const columns = ['Type', 'Name', 'For', 'TTL', 'Priority', 'Value'];
+    const dns = rows.length > 0 ? [{ lines: [then] }, { table: { columns, rows } }] : [];
+    return { document: made, sections: [...domainSections([made]), ...dns] };
   });
 }
 
@@ -128,18 +136,6 @@ const mend: Record<string, { reason: string; fix?: string }> = {
   tracking: { reason: '--tracking: no subdomain', fix: label },
   tls: { reason: '--tls: there are opportunistic and enforced' },
 };
-
-function dnsSections({ domain, id, dnsRecords }: Domain): Section[] {
-  if (!dnsRecords || dnsRecords.length === 0) return [];
-  const rows = dnsRecords.map((one) =>
-    [one.recordType, one.name, one.recordTypeName, one.ttl, one.priority, one.value].map(cell),
-  );
-  const verify = `crm-mirror platform domains verify ${cell(id)}`;
-  return [
-    { lines: [`Put these into the DNS of ${cell(domain)}, then: \`${verify}\``] },
-    { table: { columns: ['Type', 'Name', 'For', 'TTL', 'Priority', 'Value'], rows } },
-  ];
-}
 
 async function verify(command: Command, shell: Shell): Promise<number> {
   const [domain = ''] = command.args;
@@ -276,7 +272,6 @@ interface Reached {
   signal: AbortSignal;
 }
 
-/** Connects to the configured platform, prints the result of `ask`, and returns the exit code. */
 async function reach(
   flags: LookFlags,
   shell: Shell,

@@ -102,7 +102,6 @@ function releaseAll(snapshot: Snapshot, wanted: string | undefined, decision: De
   });
 }
 
-/** Has the next run read one person again, and decide anew. */
 async function readAgain(command: Command, flags: Flags, shell: Shell): Promise<number> {
   if (command.args.length === 0) {
     throw new Invalid('--read-again: name a person', { fix: 'retry PERSON --read-again' });

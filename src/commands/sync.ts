@@ -111,7 +111,6 @@ const aheadMs = 300_000;
  */
 const appliedPlans = storedFact<Record<string, number>>('applied-plans', 'the applied plans');
 
-/** Applies a plan, provided that the same changes are still to be made. */
 function planPass(file: string, planned: PlanFile): Pass {
   return {
     mode: planned.mode,

@@ -56,7 +56,6 @@ function action<Form>(form: z.ZodType<Form>, argv: (form: Form) => string[]): Ac
   };
 }
 
-/** Returns `--name=value` for each value that is given. */
 function flags(values: Readonly<Record<string, string | undefined>>): string[] {
   return Object.entries(values).flatMap(([name, value]) =>
     value === undefined || value === '' ? [] : [`--${name}=${value}`],
@@ -84,6 +83,13 @@ const sending = z.object({
   reason: text,
   agreed: z.literal('yes', 'tick the box if you agree'),
 });
+
+function undoing(agreed: (form: z.infer<typeof sending>) => Record<string, string>): Action {
+  return action(sending, (form) => {
+    const { run, reason } = form;
+    return ['undo', run, '--json', '--quiet', ...flags({ ...agreed(form), reason })];
+  });
+}
 
 /** Every action by the name in its address. */
 export const actions: Readonly<Record<string, Action>> = {
@@ -120,20 +126,8 @@ export const actions: Readonly<Record<string, Action>> = {
     '--json',
     '--addresses',
   ]),
-  undo: action(sending, ({ run, plan, reason }) => [
-    'undo',
-    run,
-    '--json',
-    '--quiet',
-    ...flags({ agree: plan, reason }),
-  ]),
-  'undo-approve': action(sending, ({ run, plan, reason }) => [
-    'undo',
-    run,
-    '--json',
-    '--quiet',
-    ...flags({ agree: plan, approve: plan, reason }),
-  ]),
+  undo: undoing(({ plan: agree }) => ({ agree })),
+  'undo-approve': undoing(({ plan }) => ({ agree: plan, approve: plan })),
   resolve: action(
     z.object({
       person: word,
@@ -243,7 +237,6 @@ async function soon<T>(done: Promise<T>, clock: Clock): Promise<T | undefined> {
   return Promise.race([done.finally(() => over.abort()), waited]);
 }
 
-/** Begins a job. The page of its subject shows the answer. */
 function startJob(
   { name, user, mirror }: Acting,
   argv: readonly string[],

@@ -241,7 +241,6 @@ export async function runNow(
   return summary;
 }
 
-/** Returns the request counts from now on, for a process that runs repeatedly. */
 function countFromNow(requests: Mirror['requests']): Mirror['requests'] {
   const before = requests();
   return () => {

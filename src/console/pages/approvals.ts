@@ -88,7 +88,6 @@ export const approvalsPage: Page = {
   },
 };
 
-/** Returns the form for a cause, and one for each part that is smaller, on a line of its own. */
 function causeForms(request: PageRequest, plan: string, cause: WithheldPart): Html | '' {
   const { guard, groups, open } = cause;
   const { configKey, recordType, words } = guardRows[guard];

@@ -272,7 +272,6 @@ interface Plot {
   words?: (value: number) => string;
 }
 
-/** Returns the history as plots, each with a table of the last values. */
 async function plotsSection(request: PageRequest): Promise<Html> {
   const plots = await request.mirror
     .read({ seesAddresses: false }, (seen) => plotsOf(request, seen))

@@ -31,22 +31,23 @@ export const peoplePage: Page = {
   nav: 'People',
   show: async (request) => contentOf(request, ''),
   async search(request, { who = '' }) {
-    const found = await request.mirror.read(request.user, async (seen) => find(request, seen, who));
-    if (typeof found === 'string')
-      return contentOf(request, html`<p class="flash">${prose(found)}</p>`, who);
-    const [only, ...others] = found.people;
-    if (only && others.length === 0 && found.isExact) return { to: only.href };
-    const links = found.people.map(
-      ({ href, name }) => html`<li><a href="${href}">${name}</a></li>`,
-    );
-    const what = found.isExact
-      ? 'Several people have this CRM id:'
-      : `Nobody has exactly this. The first addresses that begin like it:`;
-    const list = html`<p>${what}</p>
-      <ul>
-        ${links}
-      </ul>`;
-    return contentOf(request, list, who);
+    const found = await request.mirror.read(request.user, async (seen) => {
+      const { keys, isExact = false, none } = await find(seen, who, request.user);
+      const [only, ...others] = keys;
+      const { snapshot, names } = seen;
+      if (!snapshot || only === undefined) return html`<p class="flash">${prose(none ?? '')}</p>`;
+      if (others.length === 0 && isExact) return { to: personLink(request, snapshot, only) };
+      const what = isExact
+        ? 'Several people have this CRM id:'
+        : `Nobody has exactly this. The first addresses that begin like it:`;
+      const people = keys.map((key) => {
+        const record = { kind: 'contact', key } as const;
+        return { record, name: names(record) };
+      });
+      const list = [{ lines: [what] }, { lines: people, isList: true }];
+      return sectionsHtml(list, personReader(request, snapshot));
+    });
+    return 'to' in found ? found : contentOf(request, found, who);
   },
 };
 
@@ -55,41 +56,31 @@ export const peoplePage: Page = {
  * of only the beginning of their addresses.
  */
 async function find(
-  request: PageRequest,
-  { snapshot, names, ...seen }: Seen,
+  { snapshot, ...seen }: Seen,
   who: string,
-): Promise<{ people: { href: string; name: string }[]; isExact: boolean } | string> {
-  if (!snapshot) return 'There is no snapshot yet: the first run makes it.';
-  let keys: Key[];
+  user: PageRequest['user'],
+): Promise<{ keys: readonly Key[]; isExact?: boolean; none?: string }> {
+  if (!snapshot) return { keys: [], none: 'There is no snapshot yet: the first run makes it.' };
   try {
-    keys = await searchPeople({ ...seen, snapshot }, who.slice(0, 500));
+    const keys = await searchPeople({ ...seen, snapshot }, who.slice(0, 500));
+    if (keys.length > 0) return { keys, isExact: true };
   } catch (error) {
-    if (error instanceof Invalid) return `${hint}, such as #9cc428f416d4.`;
+    if (error instanceof Invalid) return { keys: [], none: `${hint}, such as #9cc428f416d4.` };
     throw error;
   }
-  const named = (found: readonly Key[], isExact: boolean) => ({
-    isExact,
-    people: found.map((key) => ({
-      href: personLink(request, snapshot, key),
-      name: names({ kind: 'contact', key }),
-    })),
-  });
-  if (keys.length > 0) return named(keys, true);
   const [unusable] = snapshot.problems.counted.listOf('contact', `id ${who.trim()}`);
   if (unusable) {
-    const { reason, fix } = unusable;
-    return `The record of the CRM with this id cannot be used: ${renderProblem({ reason, fix })}`;
+    const why = renderProblem({ reason: unusable.reason, fix: unusable.fix });
+    return { keys: [], none: `The record of the CRM with this id cannot be used: ${why}` };
   }
   // Users who see hashes get none: they could find out addresses letter by letter.
   const begin = contactKey(who);
-  const mayList = request.user.seesAddresses && begin.length >= fewest;
+  const mayList = user.seesAddresses && begin.length >= fewest;
   const begun = mayList ? snapshot.recorded.next('contact', begin, listed) : [];
-  const people = begun.map(({ key }) => key).filter((key) => key.startsWith(begin));
-  if (people.length > 0) return named(people, false);
-  return (
+  const none =
     'Nobody was found. This mirror has no record of such a person, and neither the do-not-contact ' +
-    'list nor the audit log names them. Is the address spelled as the CRM spells it?'
-  );
+    'list nor the audit log names them. Is the address spelled as the CRM spells it?';
+  return { keys: begun.map(({ key }) => key).filter((key) => key.startsWith(begin)), none };
 }
 
 const hint = 'Type the whole address, a CRM id or a hash';
@@ -264,7 +255,6 @@ const questions = {
   file: { end: 'signed.html', label: 'Download all of it, signed' },
 } as const;
 
-/** Returns the form with one of these buttons. */
 function questionForm(request: PageRequest, what: keyof typeof questions): Html {
   const { end, label } = questions[what];
   return askForm(request, { path: `people/${request.id}/${end}`, label });

@@ -85,7 +85,6 @@ function formSection(request: PageRequest): Html | '' {
   </section>`;
 }
 
-/** Returns the result. Who may not see addresses sees hashes, and no values of the CRM. */
 function resultOf(
   request: PageRequest,
   { snapshot, names }: Seen,

@@ -227,7 +227,6 @@ function confirmSection(request: PageRequest, plan: UndoPlan): Html | '' {
   </section>`;
 }
 
-/** Returns the form that sends the plan, which makes `n` changes. */
 function sendForm(
   request: PageRequest,
   { plan, undoes }: UndoPlan,

@@ -92,7 +92,6 @@ interface Is {
   from?: MailAnswer['from'];
 }
 
-/** The reasons, in order: the first that holds is the answer. */
 const reasons: readonly Reason[] = [
   {
     id: 'list-decides',

@@ -296,7 +296,6 @@ function documentOf(reading: Reading) {
   return shown;
 }
 
-/** Replaces each address in the texts and names of a value. */
 function maskWithin(holder: object, mask: (text: string) => string): void {
   for (const [name, value] of Object.entries(holder)) {
     const as: unknown = typeof value === 'string' ? mask(value) : value;
@@ -496,7 +495,6 @@ function channelsOf({ snapshot }: Reading, { examined: { decision, states }, rul
   });
 }
 
-/** Returns what awaits a decision, and the decisions in force. */
 function decisionsAbout(waiting: WaitingChanges, guards: Config['guards']) {
   const all = waiting.map((hold) => {
     const { guard, op, part: channel, verdict, by, reason, decidedAt } = hold;

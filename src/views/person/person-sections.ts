@@ -426,7 +426,6 @@ function pastSections(document: PersonDocument, extent: Extent = {}): Section[] 
   ];
 }
 
-/** Shows the rules and gates of a channel in order, with what each said. */
 function triedRules({ channel, tried, gates: asked, by }: Channel): Section {
   const rows = [
     ...tried.map(({ id, row, asks, matches }) => ({ id, row, asks, says: matches })),

@@ -156,7 +156,6 @@ function groupsOf(found: readonly Found[]): Map<Trouble, Map<string, Group>> {
   return groups;
 }
 
-/** Returns the line to report of a subject, or undefined if nothing new is to be told. */
 function lineDue(was: Line | undefined, all: Group, at: number): Found | undefined {
   const [first, ...more] = all.filter((one) => !one.isExplained);
   if (!first) return undefined;
