@@ -27,7 +27,7 @@ export interface Undone {
 /** A setting that prevents a change: contacts.protect, policy.optIns: off, or a sample. */
 export type Stop = 'protect' | 'optIns' | 'sample';
 
-/** A run that is undone, and its changes to one record, oldest first (docs/decisions/memory.md). */
+/** A run that is undone, and its changes to a record, oldest first (docs/decisions/consent.md). */
 export interface Undoing {
   run: string;
   changes: readonly DoneChange[];

@@ -11,6 +11,7 @@ const indexes = [
   'README.md',
   'CHANGELOG.md',
   'CONTRIBUTING.md',
+  'AGENTS.md',
   'SECURITY.md',
   'test/support/README.md',
 ];

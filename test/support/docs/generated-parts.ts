@@ -419,7 +419,13 @@ function valuesAt({ path, schema }: Key): string {
 function deepKeysOf(block: Schema, prefix: string): Key[] {
   return keysOf(block, prefix).flatMap((key) => {
     const inner = key.path in elsewhere ? [] : alternativesOf(key.schema);
-    return [key, ...inner.flatMap((schema) => innerKeysOf(schema, key.path))];
+    const deep = inner.flatMap((schema) => innerKeysOf(schema, key.path));
+    // What one may write alone or in a list is listed once.
+    const known = new Set(deep.map(({ path }) => path));
+    const listed = `${key.path}[].`;
+    const isTwin = ({ path }: Key) =>
+      path.startsWith(listed) && known.has(path.replace(listed, `${key.path}.`));
+    return [key, ...deep.filter((one) => !isTwin(one))];
   });
 }
 

@@ -29,7 +29,7 @@ export interface CodeBlock {
 
 /** Tells whether a file is a page of the documentation. */
 export function isPage(path: string): boolean {
-  return /^(README|CONTRIBUTING|SECURITY)\.md$|^docs\/.+\.md$/.test(path);
+  return /^(README|CONTRIBUTING|SECURITY|AGENTS)\.md$|^docs\/.+\.md$/.test(path);
 }
 
 /** Reads every page of the documentation. */
