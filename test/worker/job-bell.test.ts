@@ -111,7 +111,7 @@ test('asks Redis nothing for an idle queue', async () => {
   // The checks for jobs of dead workers come soon after one another, and end as soon.
   const quick: Clock = {
     ...systemClock,
-    sleep: async (ms, stop) => systemClock.sleep(ms < 5_000 ? ms / 20 : ms, stop),
+    sleep: async (ms, stop) => systemClock.sleep(ms < 3_000 ? ms / 20 : ms, stop),
   };
   const shared = share(quick);
   const mirrors = Array.from({ length: 40 }, (_, at) => served(shared, `m${at}`, undefined, quick));

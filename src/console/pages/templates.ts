@@ -73,15 +73,15 @@ async function templateContent(request: PageRequest, isAsked: boolean): Promise<
   const { value, problems } = await templateOf(request);
   const { sent } = value;
   // It is undefined if the platform has no such template any more.
-  const read = !isAsked
-    ? value.shown
-    : await request.mirror.ask(async ({ templates }, signal) => {
+  const read = isAsked
+    ? await request.mirror.ask(async ({ templates }, signal) => {
         for await (const template of templates.all({}, { signal })) {
-          if (template.id !== value.shown.id) continue;
-          return decodeTemplate.observed(observeTemplate(template)).value;
+          const { id, value: now } = decodeTemplate.observed(observeTemplate(template));
+          if (id === value.shown.id) return now;
         }
         return undefined;
-      });
+      })
+    : value.shown;
   const shown = read ?? value.shown;
   const differs = new Set(Object.keys(difference(sent, shown.fields)));
   const fields = [...new Set([...Object.keys(sent), ...Object.keys(shown.fields)])].filter(
@@ -102,16 +102,16 @@ async function templateContent(request: PageRequest, isAsked: boolean): Promise<
         src="${linkTo(request, `${pathOf(request)}/preview?of=${of}`)}"
       ></iframe>
     </section>`;
-  const now = read
-    ? ', and the platform as it is now.'
-    : '. The platform has no such template any more: this is what it last showed.';
-  const when = isAsked ? now : ', and the platform as it was after that.';
+  const asked = read
+    ? 'The platform as it is now.'
+    : 'The platform has no such template any more: this is what it last showed.';
+  const when = isAsked ? asked : 'The platform as it was after that.';
   const body = html`${problems.map(
       ({ reason, fix }) =>
         html`<p class="flash bad">${reason}</p>
           <p class="fix">${prose(fix)}</p>`,
     )}
-    <p class="quiet">The source as it was last sent${when}</p>
+    <p class="quiet">The source as it was last sent. ${when}</p>
     ${
       request.user.role === 'operator'
         ? askForm(request, { path: pathOf(request), label: 'Read the platform now' })

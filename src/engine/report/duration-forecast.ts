@@ -77,7 +77,7 @@ export interface Rest {
 
 export const noTime: Rest = { ms: 0, windowMs: 0 };
 
-/** Returns the work that takes longest; contacts are deleted after the enrolments. */
+/** Returns the longest work. Deletes of contacts follow enrolments; all else runs in parallel. */
 function longest(
   routes: readonly RouteForecast[],
   restOfRoute: (one: RouteForecast) => Rest,
@@ -165,7 +165,7 @@ function routeForecast(
   return { route, requests, limit: limit ?? null, windowMs: windowMs ?? null, others, ms };
 }
 
-/** Returns how long requests wait: a window for each but this one; null without a limit. */
+/** Returns how long requests wait; those of the first window do not. Null without a limit. */
 function waitMs(
   requests: number,
   { limit, windowMs, others, left }: RouteLimit,
@@ -191,20 +191,19 @@ export function renderForecast(forecast: Forecast, range: Range): string[] {
   });
   const after = readMs < longReadMs ? '' : `, after ${range(readMs)} of reading both sides`;
   const least = leastMs({ routes });
+  const about = least === 0 ? 'a moment' : `about ${range(least)}`;
+  if (ms !== null)
+    return [`Duration: ${about}${after}, by the rate limits observed so far:`, ...lines];
   const names = routes
     .filter((one) => one.ms === null)
     .map(({ route, requests }) => `${route} (${requestWords(requests)})`);
   const listed = new Intl.ListFormat('en').format(names);
   const times = assumedWords(forecast.assumed, least, range);
   const unknown = [`no rate limit observed yet for ${listed}.`, ...times].join(' ');
-  if (known.length === 0) return [`Duration unknown${after}: ${ms === null ? unknown : ''}`];
-  const about = least === 0 ? 'a moment' : `about ${range(least)}`;
-  const time = ms === null && least > 0 ? `at least ${range(least)}` : about;
-  return [
-    `Duration: ${time}${after}, by the rate limits observed so far:`,
-    ...lines,
-    ...(ms === null ? [capitalized(unknown)] : []),
-  ];
+  if (known.length === 0) return [`Duration unknown${after}: ${unknown}`];
+  const time = least > 0 ? `at least ${range(least)}` : about;
+  const head = `Duration: ${time}${after}, by the rate limits observed so far:`;
+  return [head, ...lines, capitalized(unknown)];
 }
 
 /** Returns nothing if the routes with known limits take longer in any case. */

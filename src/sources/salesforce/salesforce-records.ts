@@ -1,7 +1,7 @@
 /**
- * Reads the records of a query, page by page or through the Bulk API, each as a row before merges
- * and conversions are resolved. A query contains only checked names, ids, times and the condition
- * from the options.
+ * Reads records as rows, before merges and conversions are resolved: by the pages of a query, by a
+ * job of the Bulk API, or by ids; and finds out which of the requested fields an object has. A
+ * query contains only checked names, ids, times and the condition from the options.
  */
 import { queryValue, pathSegment } from '../../domain/address-part.ts';
 import { z } from 'zod';
@@ -11,8 +11,7 @@ import { parse } from 'csv-parse/sync';
 import type { Clock } from '../../domain/clock.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 import { listed, quoted, hintsFor } from '../shared/record-fields.ts';
-import type { Condition, ConditionResult } from '../../domain/condition.ts';
-import type { SourceRecord } from '../source.ts';
+import type { Condition } from '../../domain/condition.ts';
 
 const page = z.object({
   totalSize: z.number().int().min(0),
@@ -45,8 +44,7 @@ export async function* rowsFrom(
     count += at.rows.length;
     if (at.next === undefined) return first.total;
     if (at.rows.length === 0 || count > first.total) {
-      const what = `${session.host} lists more than it counts`;
-      throw new Unavailable(what, { fix: 'read it again', acted: 'maybe' });
+      throw odd(session, 'lists more than it counts');
     }
     at = await readPage(session, query, at.next);
   }
@@ -56,8 +54,7 @@ async function readPage(session: Session, { shape }: Query, path: string): Promi
   const { value } = await session.ask({ path });
   const { data } = page.safeParse(value);
   if (!data || (!data.done && data.nextRecordsUrl === undefined)) {
-    const what = `${session.host} answered a page that is none`;
-    throw new Unavailable(what, { fix: 'read it again', acted: 'maybe' });
+    throw odd(session, 'answered a page that is none');
   }
   return {
     rows: data.records.map((record) => rowOf(shape, fromJson(record))),
@@ -180,7 +177,7 @@ export async function* bulkRows(
       // Every row must have the width of the first.
       lines = parse(text, { bom: true });
     } catch {
-      throw odd(session);
+      throw odd(session, 'answered results of the Bulk API that are none');
     }
     // The first chunk has a header row; other chunks may have one.
     const named = new Map((lines[0] ?? []).map((name, at) => [name.toLowerCase(), at]));
@@ -189,12 +186,13 @@ export async function* bulkRows(
     const header = columns;
     const cells = isHeader ? lines.slice(1) : lines;
     const stated = Number(headers['sforce-numberofrecords'] ?? cells.length);
-    if (stated !== cells.length || (!header && cells.length > 0)) throw odd(session);
+    if (stated !== cells.length || (!header && cells.length > 0))
+      throw odd(session, 'answered results of the Bulk API that are none');
     yield header ? cells.map((row) => rowOf(shape, fromText(header, row))) : [];
     count += cells.length;
     locator = headers['sforce-locator'] ?? 'null';
     if (locator === 'null' || locator === '') return numberRecordsProcessed ?? count;
-    if (cells.length === 0) throw odd(session);
+    if (cells.length === 0) throw odd(session, 'answered results of the Bulk API that are none');
   }
 }
 
@@ -211,7 +209,7 @@ async function runJob(
   const until = clock.monotonic() + MOST_WAIT_MS;
   for (let tries = 1; ; tries += 1) {
     const { data } = job.safeParse(value);
-    if (!data) throw odd(session);
+    if (!data) throw odd(session, 'answered results of the Bulk API that are none');
     if (data.state === 'JobComplete') return data;
     const isOver = data.state === 'Failed' || data.state === 'Aborted';
     if (isOver || clock.monotonic() >= until) {
@@ -225,9 +223,8 @@ async function runJob(
   }
 }
 
-function odd(session: Session): Unavailable {
-  const what = `${session.host} answered results of the Bulk API that are none`;
-  return new Unavailable(what, { fix: 'read it again', acted: 'maybe' });
+function odd({ host }: Session, what: string): Unavailable {
+  return new Unavailable(`${host} ${what}`, { fix: 'read it again', acted: 'maybe' });
 }
 
 /** How a value is represented in a format that contains only text. */
@@ -408,109 +405,4 @@ export function createReader({ session, shapes, where, ...rest }: ReaderOptions)
       return found;
     },
   };
-}
-
-/** The maximum number of merges to follow from one record. */
-const MOST_STEPS = 10;
-
-/**
- * Finds the record that replaces a merged record or a converted lead; salesforce-source.ts explains
- * why. The records that a batch needs are requested together.
- *
- *   record               leads to                          result
- *   independent          ·                                 its own fields
- *   deleted              ·                                 its own fields, deleted
- *   merged, converted    an independent or deleted one     the fields of that one, under its own id
- *   merged               nothing, or a circle              its own fields, deleted
- *   converted            nothing, or a circle              none, because it is no longer a lead
- *
- * Deleted records are left out if the configuration names no field that shows the deletion. Returns
- * the records, each under its own id, in this order. `around` holds other rows that were just read.
- */
-export async function settle(
-  reader: Reader,
-  rows: readonly Row[],
-  around: readonly Row[] = [],
-): Promise<SourceRecord[]> {
-  const known = new Map<string, Row | null>([...around, ...rows].map((row) => [row.id, row]));
-  for (let step = 0; step < MOST_STEPS; step += 1) {
-    const walks = rows.map((row) => walk(row, known));
-    const wanted = walks.flatMap((way) => (way !== 'lost' && 'needs' in way ? [way.needs] : []));
-    if (wanted.length === 0) break;
-    const ids = [...new Set(wanted)];
-    for (const id of ids) known.set(id, null);
-    for (const row of await reader.lookUp(ids)) known.set(row.id, row);
-  }
-  return rows.flatMap((row) => {
-    const way = walk(row, known);
-    const chain = way !== 'lost' && 'chain' in way ? way.chain : [row];
-    const { isDeleted, isConverted } = chain.at(-1) ?? row;
-    if (isDeleted ? !reader.fields.includes('IsDeleted') : isConverted) return [];
-    const values = strictestValues(reader, chain);
-    const value = { attributes: { type: row.object }, ...values, Id: row.id };
-    return [{ where: `${row.object} ${row.id}`, value }];
-  });
-}
-
-/** Returns the records that resolve to these, which change with them without showing it. */
-export async function standIns(reader: Reader, rows: readonly Row[]): Promise<Row[]> {
-  const found = new Map<string, Row>();
-  let ids = rows.map(({ id }) => id);
-  for (let step = 0; step < MOST_STEPS && ids.length > 0; step += 1) {
-    const known = new Set([...rows.map(({ id }) => id), ...found.keys()]);
-    const fresh = (await reader.lookUpThose(ids)).filter(({ id }) => !known.has(id));
-    for (const row of fresh) found.set(row.id, row);
-    ids = fresh.map(({ id }) => id);
-  }
-  return [...found.values()];
-}
-
-/** Follows a record to the last of its chain. A circle counts as a chain too long. */
-function walk(
-  from: Row,
-  known: ReadonlyMap<string, Row | null>,
-): { chain: Row[] } | { needs: string } | 'lost' {
-  const chain = [from];
-  for (let at = from; chain.length <= MOST_STEPS;) {
-    const contact = at.isConverted ? at.contact : undefined;
-    const next = at.isDeleted && at.master !== undefined ? at.master : contact;
-    if (next === undefined) return { chain };
-    const found = known.get(next);
-    if (found === undefined) return { needs: next };
-    if (found === null) return 'lost';
-    chain.push(found);
-    at = found;
-  }
-  return 'lost';
-}
-
-/** Fields that identify the person and do not express consent. */
-const naming = new Set(['Id', 'Email', 'IsDeleted']);
-
-/** Returns the fields of the last record, with the opt-out of any record in the chain. */
-function strictestValues(
-  { optOuts, optsOut }: Reader,
-  chain: readonly Row[],
-): Record<string, unknown> {
-  const stated = optOuts.flatMap(({ field, says }): [string, unknown][] => {
-    const values = chain.map((each) => each.values[field]);
-    const value =
-      values.find((one) => says(one) === 'yes') ?? values.find((one) => says(one) === 'unknown');
-    return value === undefined ? [] : [[field, value]];
-  });
-  const rows = chain.map(({ values }) => ({
-    ...values,
-    ...Object.fromEntries(stated.filter(([field]) => field in values)),
-  }));
-  const last: Record<string, unknown> = rows.at(-1) ?? {};
-  // A condition that cannot be evaluated makes the record invalid, so it opts nobody in either.
-  const mayBeTrue = (verdict: ConditionResult) => 'failsOn' in verdict || verdict.gives !== false;
-  const out = optsOut && rows.find((values) => mayBeTrue(optsOut.judge(values)));
-  if (!out) return last;
-  // All fields that the condition reads must be taken together, because a single one could change
-  // its result.
-  const judged = Object.entries(out).filter(
-    ([field]) => optsOut.fields.includes(field) && !naming.has(field),
-  );
-  return { ...last, ...Object.fromEntries(judged) };
 }

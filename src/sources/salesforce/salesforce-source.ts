@@ -40,8 +40,6 @@ import {
   createReader,
   type OptOutField,
   type Reader,
-  settle,
-  standIns,
   type Shape,
   describeShapes,
   bulkRows,
@@ -298,4 +296,109 @@ function pathOf(crmId: string): string | undefined {
   const id = longId(crmId);
   const object = id && objectOf(id);
   return object && `/sobjects/${pathSegment(object)}/${pathSegment(id)}`;
+}
+
+/** The maximum number of merges to follow from one record. */
+const MOST_STEPS = 10;
+
+/**
+ * Finds the record that replaces a merged record or a converted lead. The records that a batch
+ * needs are requested together.
+ *
+ *   record               leads to                          result
+ *   independent          ·                                 its own fields
+ *   deleted              ·                                 its own fields, deleted
+ *   merged, converted    an independent or deleted one     the fields of that one, under its own id
+ *   merged               nothing, or a circle              its own fields, deleted
+ *   converted            nothing, or a circle              none, because it is no longer a lead
+ *
+ * Deleted records are left out if the configuration names no field that shows the deletion. Returns
+ * the records, each under its own id, in this order. `around` holds other rows that were just read.
+ */
+async function settle(
+  reader: Reader,
+  rows: readonly Row[],
+  around: readonly Row[] = [],
+): Promise<SourceRecord[]> {
+  const known = new Map<string, Row | null>([...around, ...rows].map((row) => [row.id, row]));
+  for (let step = 0; step < MOST_STEPS; step += 1) {
+    const walks = rows.map((row) => walk(row, known));
+    const wanted = walks.flatMap((way) => (way !== 'lost' && 'needs' in way ? [way.needs] : []));
+    if (wanted.length === 0) break;
+    const ids = [...new Set(wanted)];
+    for (const id of ids) known.set(id, null);
+    for (const row of await reader.lookUp(ids)) known.set(row.id, row);
+  }
+  return rows.flatMap((row) => {
+    const way = walk(row, known);
+    const chain = way !== 'lost' && 'chain' in way ? way.chain : [row];
+    const { isDeleted, isConverted } = chain.at(-1) ?? row;
+    if (isDeleted ? !reader.fields.includes('IsDeleted') : isConverted) return [];
+    const values = strictestValues(reader, chain);
+    const value = { attributes: { type: row.object }, ...values, Id: row.id };
+    return [{ where: `${row.object} ${row.id}`, value }];
+  });
+}
+
+/** Returns the records that resolve to these, which change with them without showing it. */
+async function standIns(reader: Reader, rows: readonly Row[]): Promise<Row[]> {
+  const found = new Map<string, Row>();
+  let ids = rows.map(({ id }) => id);
+  for (let step = 0; step < MOST_STEPS && ids.length > 0; step += 1) {
+    const known = new Set([...rows.map(({ id }) => id), ...found.keys()]);
+    const fresh = (await reader.lookUpThose(ids)).filter(({ id }) => !known.has(id));
+    for (const row of fresh) found.set(row.id, row);
+    ids = fresh.map(({ id }) => id);
+  }
+  return [...found.values()];
+}
+
+/** Follows a record to the last of its chain. A circle counts as a chain too long. */
+function walk(
+  from: Row,
+  known: ReadonlyMap<string, Row | null>,
+): { chain: Row[] } | { needs: string } | 'lost' {
+  const chain = [from];
+  for (let at = from; chain.length <= MOST_STEPS;) {
+    const contact = at.isConverted ? at.contact : undefined;
+    const next = at.isDeleted && at.master !== undefined ? at.master : contact;
+    if (next === undefined) return { chain };
+    const found = known.get(next);
+    if (found === undefined) return { needs: next };
+    if (found === null) return 'lost';
+    chain.push(found);
+    at = found;
+  }
+  return 'lost';
+}
+
+/** Fields that identify the person and do not express consent. */
+const naming = new Set(['Id', 'Email', 'IsDeleted']);
+
+/** Returns the fields of the last record, with the opt-out of any record in the chain. */
+function strictestValues(
+  { optOuts, optsOut }: Reader,
+  chain: readonly Row[],
+): Record<string, unknown> {
+  const stated = optOuts.flatMap(({ field, says }): [string, unknown][] => {
+    const values = chain.map((each) => each.values[field]);
+    const value =
+      values.find((one) => says(one) === 'yes') ?? values.find((one) => says(one) === 'unknown');
+    return value === undefined ? [] : [[field, value]];
+  });
+  const rows = chain.map(({ values }) => ({
+    ...values,
+    ...Object.fromEntries(stated.filter(([field]) => field in values)),
+  }));
+  const last: Record<string, unknown> = rows.at(-1) ?? {};
+  // A condition that cannot be evaluated makes the record invalid, so it opts nobody in either.
+  const mayBeTrue = (verdict: ConditionResult) => 'failsOn' in verdict || verdict.gives !== false;
+  const out = optsOut && rows.find((values) => mayBeTrue(optsOut.judge(values)));
+  if (!out) return last;
+  // All fields that the condition reads must be taken together, because a single one could change
+  // its result.
+  const judged = Object.entries(out).filter(
+    ([field]) => optsOut.fields.includes(field) && !naming.has(field),
+  );
+  return { ...last, ...Object.fromEntries(judged) };
 }

@@ -8,14 +8,8 @@ import { fieldAt, fieldOrEnd, textOf } from '../../../domain/values/record-field
 import type { ProblemCause } from '../../../domain/problem-causes.ts';
 import type { ColumnShape, Fault, UnknownWord } from '../../../domain/record.ts';
 import { mostCharacters } from '../../../domain/unknown-words.ts';
-import {
-  isFlag,
-  vocabulary,
-  type OwnWords,
-  type Unknown,
-  type Use,
-  dateIn,
-} from './value-vocabulary.ts';
+import { dateIn } from './date-text.ts';
+import { vocabulary, type OwnWords, type Unknown, type Use } from './value-vocabulary.ts';
 import { withCommas } from '../../../domain/values/counted.ts';
 
 /** The setting for an answer: a field with known words or its own, or a condition. */
@@ -138,7 +132,7 @@ function askingField(
   return (record, reading) => {
     const written = valueIn(record, field);
     const found = read(written);
-    if (reading && isFlag(use) && found !== 'none') {
+    if (reading && use !== 'subscription' && found !== 'none') {
       const isPast = found === 'yes' && dateIn(textOf(written) ?? '', now()) !== undefined;
       const isFuture = typeof found !== 'string' && found.unknown === 'future';
       if (typeof found !== 'string' && found.isSerial) reading.serials.push(field);
