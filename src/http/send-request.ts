@@ -175,13 +175,14 @@ export function describe(error: Error, host: string, stage: Stage): Invalid | Un
   if (code === 'UND_ERR_INVALID_ARG') {
     return new Invalid(`a request to ${host} cannot be written: ${error.message}`);
   }
-  const acted = stage === 'waiting' ? 'no' : 'maybe';
-  return new Unavailable(`${host} ${explainFailure(code, stage)} (${code})`, { acted });
+  // Some kernels report a refused connection only once something is written to it.
+  const isUnsent = stage === 'waiting' || code === 'ECONNREFUSED';
+  const what = explainFailure(code, isUnsent ? 'waiting' : stage);
+  return new Unavailable(`${host} ${what} (${code})`, { acted: isUnsent ? 'no' : 'maybe' });
 }
 
 function explainFailure(code: string, stage: Stage): string {
-  // Some kernels report a refused connection only once something is written to it.
-  if (stage === 'waiting' || code === 'ECONNREFUSED') {
+  if (stage === 'waiting') {
     return CONNECTING[code] ?? (TLS.test(code) ? 'failed to agree on TLS' : 'could not be reached');
   }
   if (EXCHANGING[code] !== undefined) return EXCHANGING[code];

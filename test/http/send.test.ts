@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createSend, type SendOptions } from '../../src/http/send-request.ts';
+import { createSend, describe as explain, type SendOptions } from '../../src/http/send-request.ts';
 import { Invalid, Unavailable } from '../../src/domain/errors.ts';
 import type { Request } from '../../src/domain/exchange.ts';
 import { nowhere, serve, serveRaw } from '../support/http/test-server.ts';
@@ -88,6 +88,11 @@ describe('a failure before the request was written did not act:', () => {
     const error = await failure(sender(nowhere())(post));
     expect(error).toMatchObject({ acted: 'no' });
     expect(error.message).toMatch(/^127\.0\.0\.1:\d+ refused the connection \(ECONNREFUSED\)$/);
+  });
+
+  test('connection refused, which is reported once something was written', () => {
+    const refused = Object.assign(new Error('connect'), { code: 'ECONNREFUSED' });
+    expect(explain(refused, 'host', 'written')).toMatchObject({ acted: 'no' });
   });
 
   test('unknown host', async () => {
