@@ -119,13 +119,13 @@ const schema = `
 
   -- The changes that await a decision, and the latest one about each (store/holds). People who are
   -- not recorded yet are found by 'ids', those of the source. 'stated' tells whether the CRM stated
-  -- it, or the mirror concluded it; 'undoes' is the run that it undoes, or ''; 'is_listed' tells
-  -- whether a run has planned it that listed the platform, and 'wanted' whether the last run that
-  -- could tell has.
+  -- it, or the mirror concluded it, 'withdraws' whether it withdraws an opt-out that the CRM had
+  -- stated; 'undoes' is the run that it undoes, or ''; 'is_listed' tells whether a run has planned
+  -- it that listed the platform, and 'wanted' whether the last run that could tell has.
   create table hold (
     id integer primary key, guard text not null, kind text not null, key text not null,
     op text not null, part text not null, target text not null, body text not null,
-    ids text not null, stated integer not null, undoes text not null,
+    ids text not null, stated integer not null, withdraws integer not null, undoes text not null,
     is_listed integer not null, wanted integer not null default 1,
     at integer not null, platform_at integer, decision text, ended_at integer
   );

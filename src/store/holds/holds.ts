@@ -10,7 +10,7 @@
  * nothing else. A run that plans other content, or for another contact, makes a hold of its own.
  */
 import type { Op } from '../../domain/change.ts';
-import { byGuard, type GuardClass, guardNames } from '../../domain/guard-classes.ts';
+import { byGuard, guardClasses, type GuardClass, guardNames } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { isGuarded, most, rangesBy, type Guarded } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
@@ -135,11 +135,11 @@ const formerKeys = `
   union
   select n.key from renamed n where n.kind = w.kind and n.id = w.target`;
 
-const content = 'guard, kind, key, op, part, target, body, stated';
+const content = 'guard, kind, key, op, part, target, body, stated, withdraws';
 
 /** The changes that this run holds, in the form of `hold`. */
 const heldNow = `select guard, kind, key, op, part, coalesce(target, '') target,
-  iif(kind = 'template', body, '') body, stated from temp.judged where "is" = 'held'`;
+  iif(kind = 'template', body, '') body, stated, withdraws from temp.judged where "is" = 'held'`;
 
 /**
  * Selects the holds of the change in a row `w` of `heldNow`, ended ones, too: an SQL condition.
@@ -147,7 +147,7 @@ const heldNow = `select guard, kind, key, op, part, coalesce(target, '') target,
  */
 const isAlike = `h.kind = w.kind and h.key = w.key and h.guard = w.guard and h.op = w.op
   and h.part = w.part and h.target in ('', w.target) and h.body = w.body
-  and h.stated = w.stated`;
+  and h.stated = w.stated and h.withdraws = w.withdraws`;
 /** Selects those of them that wait. */
 const isSame = `${isAlike} and h.undoes = @undoes and h.ended_at is null`;
 
@@ -519,10 +519,24 @@ function endingIn(db: Statements) {
     where t.guard = hold.guard and t.kind = hold.kind and t.key = hold.key
       and t.part = hold.part and t."is" in (${is.map((one) => `'${one}'`).join(', ')})
       and iif(t."is" = 'held',
-        t.op = hold.op and t.stated = hold.stated and hold.target in ('', coalesce(t.target, ''))
+        t.op = hold.op and t.stated = hold.stated and t.withdraws = hold.withdraws
+          and hold.target in ('', coalesce(t.target, ''))
           and iif(t.kind = 'template', t.body, '') = hold.body,
         ${wishIn('t')} = ${wishIn('hold')}))`;
-  const isPlanned = isJudged('held', 'passed', 'rejected', 'deferred');
+  const keptOut = guardClasses.flatMap(({ id, withoutHeldOf: by }) =>
+    by ? [`hold.guard = '${id}' and t.guard = '${by}'`] : [],
+  );
+  // What this run could not plan may still be wanted: while the record cannot be read, a request
+  // has no known outcome, or an opt-out is held. A wait that has an end is not prolonged by that.
+  const isUnsure = `hold.guard not in (${timed}) and (
+    exists (select 1 from temp.staged d
+      where d.kind = hold.kind and d.key = hold.key and d.reason is not null)
+    or exists (select 1 from change o indexed by change_by_key
+      where o.kind = hold.kind and o.key = hold.key and o.state in ('sent', 'unknown'))
+    or exists (select 1 from temp.judged t indexed by judged_by_key
+      where t.kind = hold.kind and t.key = hold.key and t."is" = 'held'
+        and (${keptOut.join(' or ')})))`;
+  const isPlanned = `(${isJudged('held', 'passed', 'rejected', 'deferred')} or ${isUnsure})`;
   const change = `from change c indexed by change_by_key
     where c.kind = hold.kind and c.key = hold.key and c.part = hold.part
       and ${wishIn('c')} = ${wishIn('hold')}`;
@@ -563,8 +577,8 @@ function endingIn(db: Statements) {
     },
     /**
      * Ends the holds of a range that this run does not plan, but for the keys that another run has
-     * taken over. Call it only for a run that read everything. One that has not listed the platform
-     * knows nothing of people who are not recorded.
+     * taken over, and for what it could not plan. Call it only for a run that read everything. One
+     * that has not listed the platform knows nothing of people who are not recorded.
      */
     endUnwanted: db.run<Ending & { but: readonly Key[]; isListed: boolean }>(
       `${end} ${those} and not ${isPlanned} ${others}

@@ -69,6 +69,12 @@ function isUrgent(table: string): string {
 /** Returns an SQL condition: the change withdraws an opt-out that the source had stated. */
 export const withdraws = (table: string) => `coalesce(${table}.body ->> '$.withdraws', 0)`;
 
+/** Selects the rows of `planned` whose record stated an opt-out in the last reading, too. */
+const wasStated = `exists (
+  select 1 from origin o join stated s indexed by stated_opt_out
+    on s.kind = o.kind and s.id = o.id and s.part = planned.part and s.says = 'opt_out'
+  where o.kind = planned.kind and o.key = planned.key)`;
+
 /**
  * Selects the rows of `planned` about which the latest decision is a rejection. One of what was
  * concluded does not cover what the source states.
@@ -82,11 +88,13 @@ const isRejected = `'rejected' = (
 
 /**
  * The approval @approvals that covers a row of `planned`: an SQL expression. One that was given
- * before the same change was released is used up.
+ * before the same change was released is used up. One of an opt-in that withdrew no opt-out does
+ * not cover what the CRM has stated since.
  */
 const approval = `(
   select d.id from hold h join decision d on d.id = h.decision
   where ${isShown('planned')} and h.op = planned.op and h.undoes = @undoes and ${isApproving}
+    and h.withdraws >= ${withdraws('planned')}
     and not exists (
       select 1 from change c indexed by change_by_key
       where c.kind = planned.kind and c.key = planned.key and c.op = planned.op
@@ -154,11 +162,11 @@ function releasingIn(db: Statements) {
     /**
      * Marks changes whose last attempt, in another run, was released and ended as stale or
      * rejected, because that run has counted them. They need no approval until a different change
-     * becomes the channel's latest.
+     * becomes the channel's latest, or the source states something else.
      */
     excuse: mark<{ run: string }>(
       "'excused'",
-      `not ${standsOf('planned')} and exists (
+      `not ${standsOf('planned')} and ${wasStated} and exists (
          select 1 from change c where c.seq = (
            select max(l.seq) from change l
            where l.kind = planned.kind and l.key = planned.key and l.part = planned.part)

@@ -51,7 +51,7 @@ CREATE TABLE held_plan (
 CREATE TABLE hold (
     id integer primary key, guard text not null, kind text not null, key text not null,
     op text not null, part text not null, target text not null, body text not null,
-    ids text not null, stated integer not null, undoes text not null,
+    ids text not null, stated integer not null, withdraws integer not null, undoes text not null,
     is_listed integer not null, wanted integer not null default 1,
     at integer not null, platform_at integer, decision text, ended_at integer
   );
