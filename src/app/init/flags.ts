@@ -245,7 +245,7 @@ export type Question =
   | { about: 'flag' | 'polarity'; column: Column };
 
 /** Flags that decide something, and what they state about the data. */
-export interface Answer {
+export interface FlagAnswer {
   /** `unused` names a column of which only the user knows whether it says who wants no mail. */
   flags: Partial<Flags>;
   states: string;
@@ -254,7 +254,7 @@ export interface Answer {
 interface Given {
   fix: string;
   question: Question;
-  answer?: Answer | undefined;
+  answer?: FlagAnswer | undefined;
   others?: readonly Undecided[];
 }
 
@@ -262,7 +262,7 @@ interface Given {
 export class Undecided extends Invalid {
   readonly question: Question;
   /** The flags that are most likely right, for each problem. */
-  readonly answers: readonly Answer[];
+  readonly answers: readonly FlagAnswer[];
   constructor(reason: string, { fix, question, answer, others = [] }: Given) {
     super([{ code: 'invalid', reason, fix }, ...others.flatMap(({ problems }) => problems)]);
     this.question = question;

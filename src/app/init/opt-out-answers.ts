@@ -19,14 +19,14 @@ import {
   yesMarks,
   yesWords,
 } from './column-words.ts';
-import { type Answer, placeholder, Undecided, wordFlag } from './flags.ts';
+import { type FlagAnswer, placeholder, Undecided, wordFlag } from './flags.ts';
 import type { Column, Value } from './sample.ts';
 
 /** Stands for values that are not shown, and of which the user has to say what they mean. */
 const open: Value = { text: placeholder, records: Number.POSITIVE_INFINITY };
 
 /** Leaves to the user what each value means. */
-function leftOpen({ name }: Column, lists: GivenWords): Answer {
+function leftOpen({ name }: Column, lists: GivenWords): FlagAnswer {
   const states = `each ${placeholder} is a value of ${quoted(name)} as you know it`;
   return { flags: { words: [wordFlag(name, lists)] }, states };
 }
@@ -36,7 +36,7 @@ function optingOut(
   { name }: Column,
   yes: readonly string[] | 'any',
   no: readonly string[],
-): Answer {
+): FlagAnswer {
   const opting = yes === 'any' ? 'every value but a no' : listed(yes) || 'a yes';
   const staying = no.filter((word) => word !== placeholder);
   const rest = staying.length > 0 ? `, and ${listed(staying)} does not` : '';
@@ -52,7 +52,7 @@ function optingOut(
 export function optOutAnswer(
   { column, unknown }: ReadColumn,
   { isNamed, asTheyAre }: { isNamed: boolean; asTheyAre: boolean },
-): Answer {
+): FlagAnswer {
   if (unknown.length === 0) {
     const states = `a yes in ${quoted(column.name)} says that a person wants no mail`;
     return { flags: { unsubscribed: [column.name] }, states };
@@ -99,7 +99,7 @@ function sortWords(
  * Returns the flag that makes a column of consents an opt-out: a no in it opts out, and a yes does
  * not. Undefined: the column holds no no, or something else than yes and no.
  */
-export function denialAnswer(column: Column): Answer | undefined {
+export function denialAnswer(column: Column): FlagAnswer | undefined {
   const none = column.values.filter(({ text }) => isMarker(text));
   const words = column.values.filter((value) => !none.includes(value));
   const no = words.filter(({ text }) => answerOf(text) === 'no');

@@ -52,7 +52,7 @@ export interface QueueCounts {
 
 /**
  * Processes the events received for one record. `signature` is what Redis has stored with an
- * erasure, whoever wrote it.
+ * erasure, by somebody unknown.
  */
 export type Work = (id: string, heard: Heard, signature: string) => Promise<Worked>;
 

@@ -1,6 +1,6 @@
 /**
  * Encrypts what goes through Redis and may identify a person, or makes a worker act. Redis vouches
- * for nothing: whoever can write it can store a text again, in another place or for another mirror.
+ * for nothing: who can write it can store a text again, in another place or for another mirror.
  * So each purpose has a key of its own, derived (HKDF-SHA-256) from the key of the memory, which
  * every process that may write a mirror has. A text can be opened only for the purpose,
  * the mirror and the matter that it was sealed for (AES-256-GCM, additional data). A text that

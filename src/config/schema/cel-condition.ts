@@ -15,7 +15,7 @@ import type { Fault } from '../../domain/record.ts';
 import { fault } from '../../domain/schema-fault.ts';
 import type { Condition } from '../../domain/condition.ts';
 import { fieldAt, isLossy, textOf } from '../../domain/values/record-field.ts';
-import { readText } from './field-types.ts';
+import { type Flaw, readText } from './field-types.ts';
 import { RE2JS, RE2JSSyntaxException } from 're2js';
 
 /** Returns the schema of a configuration field that contains a condition. */
@@ -171,11 +171,6 @@ const phrases: Record<string, Fault> = {
 // are therefore rewritten to call custom functions, whose names have the same length so that
 // positions in messages stay correct.
 // /
-
-/** The reason why a text is not a valid condition, and the position of the character concerned. */
-export interface Flaw extends Fault {
-  at: number;
-}
 
 const longestText = 16_384;
 const longestPattern = 1_000;

@@ -1,7 +1,7 @@
 /** Defines basic types of configuration fields: texts, numbers, secrets and durations. */
 import { z } from 'zod';
 import { says, fault, told } from '../../domain/schema-fault.ts';
-import type { Flaw } from './cel-condition.ts';
+import type { Fault } from '../../domain/record.ts';
 import { numeric, delayForm, durationForm } from '../../domain/values/config-value.ts';
 
 /** Returns whether a text can be sent in an HTTP header and holds only characters of keys. */
@@ -26,6 +26,11 @@ export const onMapping = {
   when: ({ value }: { value: unknown }) =>
     typeof value === 'object' && value !== null && !Array.isArray(value),
 };
+
+/** The reason why a text is not a valid condition, and the position of the character concerned. */
+export interface Flaw extends Fault {
+  at: number;
+}
 
 const isFlaw = (found: object): found is Flaw => 'reason' in found;
 

@@ -15,8 +15,8 @@ import {
 } from '../../domain/guards/plan-rule.ts';
 import type { Fault } from '../../domain/record.ts';
 import { fault } from '../../domain/schema-fault.ts';
-import { type Flaw, callsIn, inner, rephrase } from './cel-condition.ts';
-import { readText, text as textField } from './field-types.ts';
+import { callsIn, inner, rephrase } from './cel-condition.ts';
+import { type Flaw, readText, text as textField } from './field-types.ts';
 import { weekdays } from '../../domain/values/local-time.ts';
 
 const fieldsOf = <T extends string>(names: readonly string[], type: T): Record<string, T> =>

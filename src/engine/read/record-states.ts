@@ -61,7 +61,7 @@ export function statesOf(
   const mayHaveStrays = successors.length > 0 || (known.whole && isNamed);
   const isShown = run.mode === 'full' ? listing?.complete === true : run.restored !== true;
   const mayDelete = () => isShown && !isFirstLoad(run) && !run.selection;
-  // What matters only for a person whom the CRM lacks. Any run may delete one.
+  // What matters only for a person who is not in the CRM. Any run may delete one.
   const gone = () => ({
     strays: mayHaveStrays && recorded.hasStrays(kind, key),
     absence: known.absenceCounts ? snapshot.absences.get(kind, key) : undefined,

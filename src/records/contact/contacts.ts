@@ -121,7 +121,7 @@ export function connectContacts(options: ContactOptions) {
     fields: fieldNames(fields),
     channels,
     absence,
-    /** Whether full runs decide about recorded people whom the CRM lacks. */
+    /** Whether full runs decide about recorded people who are not in the CRM. */
     decidesAbsent: policy.absent === 'opt_out' || absence.deletes !== 'off',
     /** Finds the opt-outs made on the platform, so that they can be reported to the CRM. */
     optOuts: outsOf(channels, policy),

@@ -65,7 +65,7 @@ export function missingFolders(path: string): string[] {
   throw new Invalid(`${path}: ${fault}`, { fix: 'write another path into snapshot' });
 }
 
-/** Returns why no file can be created in a folder that exists, whoever asks. */
+/** Returns why no file can be created in a folder that exists, for every user. */
 function faultOf(folder: string): string | undefined {
   if (!statSync(folder).isDirectory()) return `${folder} is no folder`;
   return shown.includes(statfsSync(folder).type) ? `no file can be made in ${folder}` : undefined;

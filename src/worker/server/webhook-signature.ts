@@ -23,7 +23,7 @@ export interface Delivery {
   body: Buffer;
 }
 
-/** `delivery` is the same for one that is sent again, by the CRM or whoever intercepted it. */
+/** `delivery` is the same for one that is sent again, by the CRM or by another sender. */
 export type SignatureVerdict = { delivery: string } | { refused: 'unsigned' | 'old' | 'forged' };
 
 const toleranceMs = 5 * 60_000;
