@@ -252,6 +252,7 @@ describe('the end of a list', () => {
     ['null in place of the list', numbered, [first, { data: { list: null } }]],
     ['an empty object', numbered, [first, {}]],
     ['an empty object around the list', numbered, [first, { data: {} }]],
+    ['an empty object in place of a plain list', { page: { number: 'p' } }, [two, {}]],
     ['204 for nobody', {}, [status(204)]],
     ['null for nobody', {}, [text('null')]],
     ['a list that is null for nobody', { records: 'data.list' }, [{ data: { list: null } }]],

@@ -223,15 +223,15 @@ function findList(
   const list = records === undefined ? value : fieldAt(value, records);
   if (Array.isArray(list)) return list;
   if (status === NO_CONTENT || value === null || list === null) return [];
+  // After page one, nothing may stand where the list would be, and no message about a failure.
+  const parent = records?.includes('.') && fieldAt(value, records.replace(/\.[^.]*$/, ''));
+  const isEmpty = (one: unknown) =>
+    typeof one === 'object' && one !== null && Object.keys(one).length === 0;
+  if (number > 1 && typeof value === 'object' && (isEmpty(value) || isEmpty(parent))) return [];
   if (records === undefined) {
     const fix = 'name with records where in it the list stands';
     throw new Invalid(`${host}: the answer is no list`, { fix });
   }
-  // After page one, nothing may stand where the list would be, and no message about a failure.
-  const parent = records.includes('.') && fieldAt(value, records.replace(/\.[^.]*$/, ''));
-  const isEmpty = (one: unknown) =>
-    typeof one === 'object' && one !== null && Object.keys(one).length === 0;
-  if (number > 1 && typeof value === 'object' && (isEmpty(value) || isEmpty(parent))) return [];
   const fix = 'correct records of the source';
   throw new Invalid(`${host}: there is no list at records in the answer`, { fix });
 }
