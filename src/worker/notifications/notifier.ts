@@ -195,7 +195,7 @@ const longestWaitMs = 60_000;
  * next one when it is due.
  */
 function createSender(line: Line) {
-  const { sink, memory, shell, log, clock, random } = line;
+  const { config, sink, memory, shell, log, clock, random, causes } = line;
   const schedule = retrySchedules.notification;
   let next: Seen | undefined;
   let underWay: Promise<void> | undefined;
@@ -233,8 +233,10 @@ function createSender(line: Line) {
     if (outcome.is !== 'sent') return outcome;
     const lost = store(tried(true));
     const but = outcome.but ?? (lost && `it cannot be stored that this was sent: ${lost}`);
-    if (!isTold) {
-      for (const notice of notices) log.noticed(notice, undefined, { to: sink.name, but });
+    for (const notice of isTold ? [] : notices) {
+      const shared = sharedNotice(line, notice);
+      if (shared) causes?.sent(config.mirror, shared);
+      log.noticed(notice, undefined, { to: sink.name, but });
     }
     return outcome;
   }
@@ -337,11 +339,14 @@ function contentOf(notices: readonly Notice[]): string {
 }
 
 /** Decides who tells of a cause that mirrors of this process may share; [] if it is not shared. */
-function decideShared({ causes, config, sink }: Line, { subject, type }: Notice) {
+function decideShared(line: Line, notice: Notice) {
+  const shared = sharedNotice(line, notice);
+  return (shared && line.causes?.decide(line.config.mirror, shared)) ?? [];
+}
+
+function sharedNotice({ config, sink: { receiver } }: Line, { subject, type }: Notice) {
   const cause = causeOf(config, subject);
-  if (!causes || cause === undefined) return [];
-  const { receiver } = sink;
-  return causes.decide(config.mirror, { cause, receiver, isOver: type === 'mirror.recovered' });
+  return cause === undefined ? cause : { cause, receiver, isOver: type === 'mirror.recovered' };
 }
 
 function sayWhy(error: unknown): string {

@@ -4,11 +4,15 @@
  * cause and of its end, for all of them, and tries again where that fails:
  *
  *   a mirror has to tell      while                       result
- *   a cause, or its end       another one came first      counts as told
+ *   a cause, or its end       another one has told it     counts as told
  *   a cause                   it is seconds old           waits, so that the others find it, too
  *   the end                   another mirror still has it waits
+ *   a cause, or its end       the first one still can     waits for some minutes
  *   a cause                   it is older                 one message for all that have it
  *   the end                   no mirror has it            one message for all that had it
+ *
+ * The first one may be unable to tell it, because its snapshot cannot be written, say, or the cause
+ * has ended for it alone: so nothing counts as told that was not sent.
  */
 import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -17,8 +21,8 @@ import type { Config } from '../../config/config.ts';
 
 /** How long the mirrors of a process have to find the same cause, in milliseconds. */
 const gatherMs = 10_000;
-/** How long an end that was told counts for the other mirrors as well. */
-const overMs = 300_000;
+/** How long the first mirror has to tell it, and an end that was told counts for the others. */
+const turnMs = 300_000;
 
 interface Standing {
   /** Since when each mirror has found the cause, and all that had it since it began. */
@@ -28,8 +32,18 @@ interface Standing {
 
 interface Tellers {
   mirrors: Set<string>;
-  /** When the end was told first. */
+  /** When the first one had to tell the cause. */
+  since: number;
+  /** When the end had to be told first. */
   overAt?: number;
+  /** What was told: the cause, or its end as well. */
+  told?: 'cause' | 'end';
+}
+
+interface SharedNotice {
+  cause: string;
+  receiver: string;
+  isOver: boolean;
 }
 
 export type SharedCauses = ReturnType<typeof createSharedCauses>;
@@ -58,24 +72,39 @@ export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>) {
     /** Returns the mirrors that a message of this mirror has to name, or why there is none. */
     decide(
       mirror: string,
-      { cause, receiver, isOver }: { cause: string; receiver: string; isOver: boolean },
+      { cause, receiver, isOver }: SharedNotice,
     ): readonly string[] | 'told' | 'wait' {
-      const name = `${cause}\n${receiver}`;
+      const name = nameOf({ cause, receiver });
+      const now = monotonic();
       const known = tellers.get(name);
       const overAt = known?.overAt ?? Infinity;
-      const isPast = isOver ? monotonic() - overAt >= overMs : overAt < Infinity;
-      const told: Tellers = known && !isPast ? known : { mirrors: new Set() };
-      tellers.set(name, told);
-      told.mirrors.add(mirror);
-      const [first] = told.mirrors;
+      const isPast = isOver ? now - overAt >= turnMs : overAt < Infinity;
+      const tell: Tellers = known && !isPast ? known : { mirrors: new Set(), since: now };
+      tellers.set(name, tell);
+      tell.mirrors.add(mirror);
+      const [first] = tell.mirrors;
       const { since, had }: Standing = standing.get(cause) ?? { since: new Map(), had: new Set() };
-      const isEarly = monotonic() - Math.min(...since.values()) < gatherMs;
+      const isEarly = now - Math.min(...since.values()) < gatherMs;
       if (isOver ? since.size > 0 : isEarly) return 'wait';
-      if (isOver) told.overAt ??= monotonic();
-      if (first !== mirror) return 'told';
+      if (isOver) tell.overAt ??= now;
+      if (first !== mirror && tell.told === (isOver ? 'end' : 'cause')) return 'told';
+      const next = [...tell.mirrors].find((one) => isOver || since.has(one));
+      if (next !== mirror && (isOver || now - tell.since < turnMs)) return 'wait';
       return [...new Set([mirror, ...(isOver && isPast ? [] : had)])].toSorted();
     },
+    /** Notes that the mirror has told it, which counts for the others. */
+    sent(mirror: string, { isOver, ...about }: SharedNotice): void {
+      const tell = tellers.get(nameOf(about));
+      if (!tell) return;
+      tell.mirrors = new Set([mirror, ...tell.mirrors]);
+      tell.told = isOver ? 'end' : 'cause';
+      if (isOver) tell.overAt = monotonic();
+    },
   };
+}
+
+function nameOf({ cause, receiver }: Omit<SharedNotice, 'isOver'>): string {
+  return `${cause}\n${receiver}`;
 }
 
 /** The same for all mirrors that share what fails; undefined if it concerns one mirror only. */
