@@ -1,6 +1,14 @@
 /** The package that `npm pack` makes: what is in it, and that it runs where npm installs it. */
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -31,9 +39,16 @@ let packed: z.infer<typeof made>;
 
 beforeAll(() => {
   // The build removes `dist` first, which other tests may read.
-  const parts = ['bin', 'config', 'src', 'CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'];
   for (const part of [
-    ...parts,
+    'bin',
+    'config',
+    'docs',
+    'src',
+    'CHANGELOG.md',
+    'LICENSE',
+    'README.md',
+    'SECURITY.md',
+    'package.json',
     '.npmrc',
     'tsconfig.json',
     'tsconfig.build.json',
@@ -55,9 +70,11 @@ test('the package is built, complete, and under 3 MB', () => {
     'CHANGELOG.md',
     'LICENSE',
     'README.md',
+    'SECURITY.md',
     'bin',
     'config',
     'dist',
+    'docs',
     'package.json',
   ]);
   const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' });
@@ -69,6 +86,19 @@ test('the package is built, complete, and under 3 MB', () => {
   expect(paths).toEqual(
     expect.arrayContaining(assets.map((name) => `dist/console/assets/${name}`)),
   );
+});
+
+test('the package holds each page of the docs that the program names, and no pictures', () => {
+  const paths = packed.files.map(({ path }) => path);
+  const written = ['src', 'config', 'bin'].flatMap((part) =>
+    readdirSync(join(root, part), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => readFileSync(join(parentPath, name), 'utf8')),
+  );
+  const pages = written.flatMap((text) => text.match(/docs\/[\w/-]+\.md/g) ?? []);
+  expect(pages).toContain('docs/guards-and-approvals.md');
+  expect(paths).toEqual(expect.arrayContaining(pages));
+  expect(paths.filter((path) => path.startsWith('docs/') && !path.endsWith('.md'))).toEqual([]);
 });
 
 const hasRegistry = spawnSync('npm', ['ping', '--fetch-retries=0']).status === 0;

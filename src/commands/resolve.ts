@@ -28,9 +28,9 @@ Records the decision, with who and when, and sends nothing: the next run does. \
 it. It reads the CRM and the platform, to decide about what they show now.
 
 --in is accepted only where nobody is known to have opted out: for an opt-out that the mirror made
-on the CRM's word (rule 16), and for one that may be a default of the platform. It counts for that
-very opt-out: if the person opts out again, they are out again. What a person did on the platform,
-a block, a bounce, a complaint and an erasure are refused (exit 2).
+on the CRM's word, and for one that may be a default of the platform. It counts for that very
+opt-out: if the person opts out again, they are out again. What a person did on the platform, a
+block, a bounce, a complaint and an erasure are refused (exit 2).
 
 --out goes to the do-not-contact list. Runs opt the person out of the channel as if the CRM said
 so, until the CRM states an opt-in later (contacts.consentAt), or \`allow\` takes it back.

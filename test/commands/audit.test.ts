@@ -51,7 +51,7 @@ describe('audit show', () => {
       { op: 'opt_out', rule: 'stated-out', says: 'opt_out', before: 'opt_in', after: 'opt_out' },
     ]);
     const { out } = await world.call('audit', 'show', ann);
-    expect(out).toContain('opt-out wanted; subscribed (rule 6, stated-out)');
+    expect(out).toContain('opt-out wanted; subscribed (stated-out)');
     expect(out).not.toContain(ann);
   });
 

@@ -64,7 +64,7 @@ describe('the document', () => {
       /^subscribed, because the CRM said so: opted in by this mirror on/,
     );
     const evidence = answer.evidence.join(' ');
-    expect(evidence).toContain('opt-in wanted; not on the platform (rule 12');
+    expect(evidence).toContain('opt-in wanted; not on the platform (not-on-platform');
     expect(evidence).toContain('CRM said: opt_in');
     expect(evidence).toContain('none was needed');
   });

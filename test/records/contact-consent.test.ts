@@ -16,56 +16,48 @@ type O = 'in' | 'out' | '—';
 const anyR: R[] = ['—', 'in', 'out by us', 'taken back', 'out by platform'];
 const anyO: O[] = ['in', 'out', '—'];
 
-/** Who a row speaks of. */
+/** Who a row speaks of, and under which policy. */
 const who = {
   any: () => true,
-  'absent, or foreign': ({ present, owned }: PersonStatus) => !present || !owned,
-  'present, owned, deletable': ({ present, owned, deletable }: PersonStatus) =>
-    present && owned && deletable,
-  'present, owned, due': ({ present, owned, due }: PersonStatus) => present && owned && due,
-  'present, owned': ({ present, owned }: PersonStatus) => present && owned,
-  present: ({ present }: PersonStatus) => present,
-  absent: ({ present }: PersonStatus) => !present,
-  'left, blocked or suppressed': ({ present, left }: PersonStatus) => present && left,
-  'absent, was owned': ({ present, owned }: PersonStatus) => !present && owned,
-};
+  'absent, or foreign': ({ present, owned }) => !present || !owned,
+  'present, owned, deletable': ({ present, owned, deletable }) => present && owned && deletable,
+  'present, owned, due to be opted out': ({ present, owned, due, absent }) =>
+    present && owned && due && absent === 'opt_out',
+  'present, owned': ({ present, owned }) => present && owned,
+  present: ({ present }) => present,
+  absent: ({ present }) => !present,
+  'left, blocked or suppressed': ({ present, left }) => present && left,
+  'absent, was owned, to be recreated': ({ present, owned, missing }) =>
+    !present && owned && missing === 'recreate',
+  'absent, was owned': ({ present, owned }) => !present && owned,
+} satisfies Record<string, (about: PersonStatus & ConsentPolicy) => boolean>;
 
-interface Row {
-  row: number;
-  d: D;
-  r: R[];
-  o: O[];
-  contact: keyof typeof who;
-  does: Action | ((policy: ConsentPolicy) => Action);
-}
+type Row = [D, R[], O[], keyof typeof who, string, Action];
 
-const absent = (policy: ConsentPolicy): Action =>
-  policy.absent === 'keep' ? 'nothing' : 'opt_out';
-const missing = (policy: ConsentPolicy): Action =>
-  policy.missing === 'recreate' ? 'create' : 'conflict';
-
+/** Wanted, recorded and observed; the person; the rule that decides, and what it does. */
 // prettier-ignore
 const table: Row[] = [
-  { row: 1,  d: 'gone', r: anyR, o: anyO, contact: 'absent, or foreign', does: 'nothing' },
-  { row: 2,  d: 'gone', r: anyR, o: anyO, contact: 'present, owned, deletable', does: 'delete' },
-  { row: 3,  d: 'gone', r: anyR, o: ['in'], contact: 'present, owned, due', does: absent },
-  { row: 3,  d: 'gone', r: anyR, o: ['in'], contact: 'present, owned', does: 'nothing' },
-  { row: 4,  d: 'gone', r: anyR, o: ['out', '—'], contact: 'present, owned', does: 'nothing' },
-  { row: 5,  d: '—',    r: anyR, o: anyO, contact: 'any', does: 'nothing' },
-  { row: 6,  d: 'out',  r: anyR, o: ['in'], contact: 'present', does: 'opt_out' },
-  { row: 7,  d: 'out',  r: anyR, o: ['out', '—'], contact: 'present', does: 'nothing' },
-  { row: 8,  d: 'out',  r: anyR, o: ['—'], contact: 'absent', does: 'nothing' },
-  { row: 9,  d: 'in',   r: anyR, o: anyO, contact: 'left, blocked or suppressed', does: 'conflict' },
-  { row: 10, d: 'in',   r: anyR, o: ['in'], contact: 'present', does: 'nothing' },
-  { row: 11, d: 'in',   r: anyR, o: ['—'], contact: 'absent, was owned', does: missing },
-  { row: 12, d: 'in',   r: anyR, o: ['—'], contact: 'absent', does: 'create' },
-  { row: 13, d: 'in',   r: ['—'], o: ['—'], contact: 'present', does: 'opt_in' },
-  { row: 14, d: 'in',   r: ['in'], o: ['—'], contact: 'present', does: 'conflict' },
-  { row: 15, d: 'in',   r: ['in'], o: ['out'], contact: 'present', does: 'conflict' },
-  { row: 16, d: 'in',   r: ['taken back'], o: ['out', '—'], contact: 'present', does: 'opt_in' },
-  { row: 16, d: 'in',   r: ['out by us'], o: ['out', '—'], contact: 'present', does: 'conflict' },
-  { row: 17, d: 'in',   r: ['out by platform', '—'], o: ['out'], contact: 'present', does: 'conflict' },
-  { row: 18, d: 'in',   r: ['out by platform'], o: ['—'], contact: 'present', does: 'conflict' },
+  ['gone', anyR, anyO, 'absent, or foreign', 'gone-not-ours', 'nothing'],
+  ['gone', anyR, anyO, 'present, owned, deletable', 'gone-deletable', 'delete'],
+  ['gone', anyR, ['in'], 'present, owned, due to be opted out', 'gone-due', 'opt_out'],
+  ['gone', anyR, ['in'], 'present, owned', 'gone-kept', 'nothing'],
+  ['gone', anyR, ['out', '—'], 'present, owned', 'gone-unsubscribed', 'nothing'],
+  ['—', anyR, anyO, 'any', 'no-opinion', 'nothing'],
+  ['out', anyR, ['in'], 'present', 'stated-out', 'opt_out'],
+  ['out', anyR, ['out', '—'], 'present', 'stated-out-already', 'nothing'],
+  ['out', anyR, ['—'], 'absent', 'stated-out-absent', 'nothing'],
+  ['in', anyR, anyO, 'left, blocked or suppressed', 'left-all-mail', 'conflict'],
+  ['in', anyR, ['in'], 'present', 'already-in', 'nothing'],
+  ['in', anyR, ['—'], 'absent, was owned, to be recreated', 'vanished-recreate', 'create'],
+  ['in', anyR, ['—'], 'absent, was owned', 'vanished-respect', 'conflict'],
+  ['in', anyR, ['—'], 'absent', 'not-on-platform', 'create'],
+  ['in', ['—'], ['—'], 'present', 'never-refused', 'opt_in'],
+  ['in', ['in'], ['—'], 'present', 'membership-removed', 'conflict'],
+  ['in', ['in'], ['out'], 'present', 'left-channel', 'conflict'],
+  ['in', ['taken back'], ['out', '—'], 'present', 'our-opt-out-taken-back', 'opt_in'],
+  ['in', ['out by us'], ['out', '—'], 'present', 'our-opt-out-stands', 'conflict'],
+  ['in', ['out by platform', '—'], ['out'], 'present', 'left-or-unknown', 'conflict'],
+  ['in', ['out by platform'], ['—'], 'present', 'left-then-removed', 'conflict'],
 ];
 
 interface Case {
@@ -112,9 +104,13 @@ const policies: ConsentPolicy[] = (['keep', 'opt_out'] as const).flatMap((absent
   })),
 );
 
-const firstRow = ({ d, r, o, person }: Case): Row | undefined =>
+const firstRow = ({ d, r, o, person, policy }: Case): Row | undefined =>
   table.find(
-    (row) => row.d === d && row.r.includes(r) && row.o.includes(o) && who[row.contact](person),
+    ([wanted, was, shown, contact]) =>
+      wanted === d &&
+      was.includes(r) &&
+      shown.includes(o) &&
+      who[contact]({ ...person, ...policy }),
   );
 
 const wished: Record<D, ChannelFacts['wanted']> = {
@@ -142,7 +138,7 @@ const observed: Record<O, ChannelFacts['observed']> = {
 };
 
 interface Decided {
-  row: number;
+  by: string;
   does: Action;
 }
 
@@ -153,7 +149,7 @@ interface More {
 
 function decided({ d, r, o, person, policy }: Case, more: More = {}): Decided[] {
   return recorded[r].map((was) => {
-    const { row, action } = decideChannel({
+    const { by, action } = decideChannel({
       ...person,
       wanted: wished[d],
       recorded: was,
@@ -165,18 +161,17 @@ function decided({ d, r, o, person, policy }: Case, more: More = {}): Decided[] 
       unmanaged: more.unmanaged,
       policy,
     });
-    return { row, does: action };
+    return { by, does: action };
   });
 }
 
 describe('the truth table', () => {
-  test.each(table)('row $row: $d $r $o, $contact', (row) => {
-    const mine = cases().filter((one) => firstRow(one) === row);
+  test.each(table)('%s %j %j, %s: %s', (_d, _r, _o, _who, by, does) => {
+    const mine = cases().filter((one) => firstRow(one)?.[4] === by);
     expect(mine).not.toEqual([]);
     for (const one of mine) {
-      const does = typeof row.does === 'string' ? row.does : row.does(one.policy);
       for (const verdict of decided(one)) {
-        expect({ ...one, verdict }).toEqual({ ...one, verdict: { row: row.row, does } });
+        expect({ ...one, verdict }).toEqual({ ...one, verdict: { by, does } });
       }
     }
   });
@@ -187,7 +182,8 @@ describe('the truth table', () => {
     for (const one of unlisted) {
       expect(one).toMatchObject({ person: { present: false } });
       expect(['in', 'out']).toContain(one.o);
-      for (const verdict of decided(one)) expect(verdict).toEqual({ row: 0, does: 'conflict' });
+      for (const verdict of decided(one))
+        expect(verdict).toEqual({ by: 'no-rule', does: 'conflict' });
     }
   });
 });
@@ -205,9 +201,9 @@ describe('for any combination', () => {
     expect(broughtBack).toEqual([]);
   });
 
-  test('a newer consent in the CRM outweighs an opt-out in row 17, and nothing else', () => {
+  test('a newer consent in the CRM outweighs `left-or-unknown`, and nothing else', () => {
     const outweighed = (verdict: Decided): Decided =>
-      verdict.row === 17 ? { row: 17, does: 'opt_in' } : verdict;
+      verdict.by === 'left-or-unknown' ? { by: 'stated-later', does: 'opt_in' } : verdict;
     for (const one of cases())
       expect(decided(one, { newer: true })).toEqual(decided(one).map(outweighed));
   });
@@ -217,7 +213,8 @@ describe('for any combination', () => {
     (unmanaged) => {
       for (const one of cases()) {
         const isLast = one.d === 'gone' && one.o !== 'in' && !one.person.deletable;
-        const told = { row: 1, does: 'conflict' };
+        const by = unmanaged === 'deleted' ? 'deleted-unmanaged' : 'out-of-scope-unmanaged';
+        const told = { by, does: 'conflict' };
         const without = decided(one);
         expect(decided(one, { unmanaged })).toEqual(isLast ? without.map(() => told) : without);
       }

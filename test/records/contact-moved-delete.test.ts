@@ -293,5 +293,5 @@ test('names the gate that decided, in an explanation', () => {
     by: 'address-changed',
     action: 'opt_out',
   });
-  expect(told([waits])).toMatchObject({ by: 'gone-kept', row: 3, action: 'nothing' });
+  expect(told([waits])).toMatchObject({ by: 'gone-kept', action: 'nothing' });
 });

@@ -1,4 +1,4 @@
-/** Opt-outs of ours: what is recorded of them, and when the CRM may take one back (row 16). */
+/** Opt-outs of ours: what is recorded of them, and when the CRM may take one back. */
 import { describe, expect, test } from 'vitest';
 import {
   enrolmentBody,
@@ -103,7 +103,7 @@ describe('the record of our opt-out', () => {
   });
 });
 
-describe('row 16', () => {
+describe('our-opt-out-taken-back', () => {
   const optedOut: [string, Membership, DesiredRow[], boolean][] = [
     ['for absence', { ...ours, cause: 'absence' }, [says('9', 'yes')], true],
     ['for a deletion flag', { ...ours, cause: 'flag' }, [says('9', 'yes')], true],

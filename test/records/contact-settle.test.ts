@@ -94,7 +94,7 @@ const optsIn = { steps: [`opt_in ${NEWS} → con_1`], conflicts: [] };
 
 describe('--in is accepted', () => {
   const accepted: [string, Partial<States>][] = [
-    ['for our own opt-out (row 16)', person(ours)],
+    ['for our own opt-out', person(ours)],
     ['for an opt-out never observed in, on a platform with defaults', person(never)],
     ['together with its own doubtful entry', person(never, { entries: [entry('opt_out')] })],
     ['and ends the opt-out of an operator', person(ours, listing('operator', { contact: null }))],
@@ -111,14 +111,14 @@ describe('--in is refused', () => {
   const status = (more: object) => [shown({ news: 'opt_out', ...more })];
   const blocked = (more: object) => person(never, { observed: status(more) });
   const refused: [string, Partial<States>, RegExp?][] = [
-    ['where the person was in before (row 15)', person(left), /may be the person's|out of this/],
+    ['where the person was in before', person(left), /may be the person's|out of this/],
     ['without known defaults', person(never, { facts: withoutDefaults })],
     ['where nobody knows whether there are defaults', person(never, { facts: unknownDefaults })],
     ['where the default is an opt-in', person(never, { facts: insByDefault })],
     ['for a doubtful opt-out', person({ ...left, doubtful: true }), /may be the person's/],
     ['where the person has just left: recorded in, shown out', person(inByUs)],
-    ['where the subscription was removed (row 14)', person(inByUs, { observed: [shown()] })],
-    ['where the channel is not shown (row 18)', person(never, { observed: [shown()] })],
+    ['where the subscription was removed', person(inByUs, { observed: [shown()] })],
+    ['where the channel is not shown', person(never, { observed: [shown()] })],
     ['after an unsubscribe', blocked({ status: 'unsubscribed' }), /unsubscribed/],
     ['of a blocked person', blocked({ status: 'blocked' })],
     ['after a bounce', blocked({ suppressionReason: 'bounce' })],
@@ -205,7 +205,7 @@ describe('a settlement as an opt-in', () => {
     );
     const again = contacts().decide(states({ ...known, recorded: saidOut.note }));
     expect(steps(again).filter((step) => step.startsWith('opt_in'))).toEqual(
-      // The record that states our opt-out is the one that says in now, as row 16 allows.
+      // The record that states our opt-out is the one that says in now, as the rule asks.
       membership === ours ? [`opt_in ${NEWS} → con_1`] : [],
     );
   });
@@ -229,10 +229,10 @@ describe('a settlement as an opt-in', () => {
 describe('--out', () => {
   const operator = { cause: 'operator', part: NEWS, by: LATER };
   test.each<[string, Partial<States>]>([
-    ['an opt-out by the person (row 15)', person(left)],
-    ['our own opt-out (row 16)', person(ours)],
-    ['a doubtful opt-out (row 17)', person(never)],
-    ['a removed subscription (row 14)', person(inByUs, { observed: [shown()] })],
+    ['an opt-out by the person', person(left)],
+    ['our own opt-out', person(ours)],
+    ['a doubtful opt-out', person(never)],
+    ['a removed subscription', person(inByUs, { observed: [shown()] })],
     ['several contacts', person(ours, { observed: [out, second] })],
     ['contradicting records', { desired: [yes, wish({ id: '2', newsletter: 'no' })] }],
     ['a vanished contact', { desired: [yes], recorded: remembered({ id: undefined, news: 'in' }) }],

@@ -47,7 +47,7 @@ export interface Allowed {
   freed: readonly Entry[];
   /** Whether the recorded row of a vanished contact was dropped. */
   dropped: boolean;
-  /** The channels with stated opt-outs of ours, which are released (row 16). */
+  /** The channels with stated opt-outs of ours, which are released. */
   released: readonly string[];
   /** How the CRM was read. If it was not, entries found only by an id may still concern them. */
   crm: CrmReading;

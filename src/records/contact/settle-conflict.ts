@@ -5,10 +5,10 @@
  *   --in, the CRM says in, and                                              is
  *   not in conflict                                                         refused
  *   not in conflict but for an operator's opt-out                           accepted: that ends
- *   our own opt-out stands (row 16)                                         accepted
- *   out (row 17), never observed in, and the platform is known to show      accepted
- *     defaults, of which this may be one
- *   out (row 17), observed in before, or not known to be a possible default refused
+ *   our own opt-out stands                                                  accepted
+ *   opted out (`left-or-unknown`), never observed in, and the platform is   accepted
+ *     known to show defaults, of which this may be one
+ *   opted out, observed in before, or not known to be a possible default    refused
  *   unsubscribed, blocked, suppressed, complaint, bounce, erasure,          refused
  *   removed, vanished, or any other conflict
  *   accepted by the above, but another opt-out forbids it                   refused

@@ -282,8 +282,7 @@ export function writeFacts(entry: EntryDocument): Fact[] {
 export function ruleText(id: string): string {
   const rule = ruleNamed(id);
   if (!rule) return id;
-  const row = rule.row === undefined ? '' : `rule ${rule.row}, `;
-  return `${rule.asks} (${row}${id})`;
+  return `${rule.asks} (${id})`;
 }
 
 const hidden: ReadonlySet<string> = new Set([

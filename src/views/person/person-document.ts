@@ -472,14 +472,13 @@ function channelsOf({ snapshot }: Reading, { examined: { decision, states }, rul
       /** Whether that is shown by a contact of ours; always so for a person who is in the CRM. */
       ours: asked.wanted !== 'gone' || shows === asked.observed,
       /** The rules in order, up to the one that matches. */
-      tried: tried.map(({ rule: { id, row, asks }, matches }) => ({ id, row, asks, matches })),
-      /** The gates checked after that, in order; `row` is null if the gate has none. */
-      gates: gates.map(({ gate: { id, row = null, asks }, held }) => ({ id, row, asks, held })),
+      tried: tried.map(({ rule: { id, asks }, matches }) => ({ id, asks, matches })),
+      /** The gates checked after that, in order. */
+      gates: gates.map(({ gate: { id, asks }, held }) => ({ id, asks, held })),
       /** Whether a gate overrides the rule that matched. */
       outweighed: tried.at(-1)?.rule.id !== verdict.by,
       /** The decision for the channel. Gates of the run may still withhold it. */
       decision: change?.op ?? (isConflict ? 'conflict' : 'nothing'),
-      row: verdict.row,
       by: verdict.by,
       /** The setting that blocks a change: 'protect' or 'optIns'. */
       stoppedBy: stop ?? null,

@@ -13,7 +13,7 @@ import { cell } from '../../compose/output/visible-text.ts';
 import { entryParts } from '../audit/entry-document.ts';
 import { absenceWords } from '../lookup/missing-people.ts';
 import { heldLines } from '../lookup/standing-problems.ts';
-import { type Happening, type Item, numbers, type Section, type Text } from '../sections.ts';
+import type { Happening, Item, Section, Text } from '../sections.ts';
 import type { PersonDocument } from './person-document.ts';
 import { outlookFor } from './person-outlook.ts';
 import { memberWords, ownershipNames } from './recorded-rows.ts';
@@ -290,13 +290,13 @@ function platformLines({ platform }: PersonDocument): string[] {
 }
 
 function decisionItem({ crm, platform }: PersonDocument, channel: Channel): Item {
-  const { decision, tried, gates: asked, by, row, problem, stoppedBy, desired, observed } = channel;
+  const { decision, tried, gates: asked, by, problem, stoppedBy, desired, observed } = channel;
   // The rule or gate that decided.
   const rule = [...tried, ...asked].find(({ id }) => id === by);
   const wish = desiredWords(desired, crm);
-  const asks = by === 'no-opinion' ? wish : rule?.asks;
-  const why = stoppedBy === null ? (asks ?? 'no rule matches') : stopWords[stoppedBy];
-  const number = row === 0 ? '' : ` (rule ${row})`;
+  const named = rule ? `${rule.asks} (${by})` : 'no rule matches';
+  const asks = by === 'no-opinion' ? wish : named;
+  const why = stoppedBy === null ? asks : `${stopWords[stoppedBy]} (${by})`;
   const also = problem ? `; ${renderProblem(problem)}` : '';
   const left = observed === 'opt_in' && platform.contacts.find((one) => one.left);
   const but = left && `, but ${left.status ?? 'unsubscribed from all mail'}`;
@@ -306,10 +306,7 @@ function decisionItem({ crm, platform }: PersonDocument, channel: Channel): Item
   const was = recorded ? memberWords(recorded) : '–';
   return {
     id: channel.channel,
-    text: [
-      { channel: channel.channel },
-      `: ${doneWords[decision] ?? decision}: ${why}${number}${also}`,
-    ],
+    text: [{ channel: channel.channel }, `: ${doneWords[decision] ?? decision}: ${why}${also}`],
     notes: [
       ...columnLines(channel.channel, crm.records),
       `${wish}; recorded ${was}; the platform shows ${state}${whose}`,
@@ -428,19 +425,19 @@ function pastSections(document: PersonDocument, extent: Extent = {}): Section[] 
 
 function triedRules({ channel, tried, gates: asked, by }: Channel): Section {
   const rows = [
-    ...tried.map(({ id, row, asks, matches }) => ({ id, row, asks, says: matches })),
-    ...asked.map(({ id, row, asks, held }) => ({ id, row, asks: `gate: ${asks}`, says: held })),
+    ...tried.map(({ id, asks, matches }) => ({ id, asks, says: matches })),
+    ...asked.map(({ id, asks, held }) => ({ id, asks: `gate: ${asks}`, says: held })),
   ];
   const decided = rows.some(({ id }) => id === by) ? [] : [['', '', 'no rule matches']];
   return {
     title: ['Rules tried for ', { channel }],
     table: {
-      columns: ['Now', numbers('No.'), 'It matches if'],
+      columns: ['Now', 'Rule', 'It matches if'],
       rows: [
-        ...rows.map(({ id, row, asks, says }) => {
+        ...rows.map(({ id, asks, says }) => {
           const word = says ? 'yes' : 'no';
           const now = id === by ? `${word}: this decided` : word;
-          return [now, String(row ?? ''), `${asks} (${id})`];
+          return [now, id, asks];
         }),
         ...decided,
       ],

@@ -159,7 +159,7 @@ interface Outweighed extends About {
   known: Known;
 }
 
-/** Row 17: whether the CRM's records of the address state a will that is newer than an opt-out. */
+/** Whether the CRM's records of the address state a will that is newer than an opt-out. */
 function newerThan({ outing, entry }: Arrival, { story, clock }: Known) {
   return (key: string, at: number): boolean => {
     const channel = entry.channelId ?? '';
@@ -202,7 +202,7 @@ function checkStanding(person: Person, what: string, about: Outweighed): void {
   );
 }
 
-/** Row 16: what we opted out on the word of a record, only such a record takes back. */
+/** What we opted out on the word of a record, only such a record takes back. */
 function checkStated(
   { channels }: Person,
   what: string,

@@ -95,13 +95,13 @@ function outcomeOf({ id, action }: Pick<Rule, 'id' | 'action'>): string {
 /** The rules of consent, the gates behind them, and the gates of a run. */
 export const consentParts: Parts = {
   'consent rules': table(
-    ['No.', 'Rule', 'The rule matches if', 'What happens'],
-    rules.map(({ id, row, asks, action }) => [String(row), `\`${id}\``, asks, actions[action]]),
+    ['Rule', 'The rule matches if', 'What happens'],
+    rules.map(({ id, asks, action }) => [`\`${id}\``, asks, actions[action]]),
   ),
   'consent gates': table(
-    ['No.', 'Gate', 'Applies to', 'The gate stops it if', 'What happens instead'],
-    gates.map(({ id, row = '', about, asks, action }) => {
-      return [String(row), `\`${id}\``, aboutActions(about), asks, outcomeOf({ id, action })];
+    ['Gate', 'Applies to', 'The gate stops it if', 'What happens instead'],
+    gates.map(({ id, about, asks, action }) => {
+      return [`\`${id}\``, aboutActions(about), asks, outcomeOf({ id, action })];
     }),
   ),
   'gates of a run': table(

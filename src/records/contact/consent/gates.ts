@@ -21,8 +21,6 @@ export interface GateFacts {
 
 export interface Gate {
   id: string;
-  /** Its number in docs/consent.md. If undefined, the number of the previous decision is kept. */
-  row?: number;
   /** States in words when the gate stops the previous decision. */
   asks: string;
   about: readonly Action[];
@@ -41,7 +39,6 @@ const enrols: readonly Action[] = ['create', 'opt_in'];
 export const gates: readonly Gate[] = [
   {
     id: 'unmanaged-out',
-    row: 34,
     asks: 'an operator decided to opt out a person who is gone from the CRM (`unmanaged --opt-out`)',
     about: ['conflict'],
     holds: ({ person: { states, isProtected }, channel, asked: { unmanaged } }) =>
@@ -62,7 +59,6 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'protected',
-    row: 26,
     asks: 'contacts.protect covers the person, and the change is not an opt-out that the CRM states',
     about: [...enrols, 'opt_out', 'delete'],
     holds: ({ person }, { action, cause }) =>
@@ -72,7 +68,6 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'opt-ins-off',
-    row: 27,
     asks: 'policy.optIns is off',
     about: enrols,
     holds: ({ asked }) => asked.policy.optIns === 'off',
@@ -89,7 +84,6 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'left-former-address',
-    row: 19,
     asks: 'the person unsubscribed, was blocked or complained under a former address (a bounce does not count)',
     about: enrols,
     holds: ({ person: { former, rules }, channel }) =>
@@ -104,7 +98,6 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'our-opt-out-former-address',
-    row: 28,
     asks: 'opted out by us under a former address, and the CRM does not withdraw that opt-out',
     about: enrols,
     holds: ({ person: { former, states }, channel }) =>
@@ -114,7 +107,6 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'left-replaced-channel',
-    row: 21,
     asks: 'the person unsubscribed from the channel that this one replaces',
     about: enrols,
     holds: ({ person, channel }) => hasLeftReplaced(person.now, channel, person.rules),
@@ -123,7 +115,6 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'undone-replaced',
-    row: 33,
     asks: '`undo` opted the person out of the channel that this one replaces, and the CRM has stated nothing else since',
     about: enrols,
     holds: ({ person, channel }) =>
@@ -133,7 +124,6 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'our-opt-out-recorded',
-    row: 16,
     asks: 'recorded as opted out by us, and no CRM record that stated the opt-out now states an opt-in',
     about: enrols,
     holds: ({ person: { now, states }, channel }) =>
@@ -143,7 +133,6 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'left-before-vanishing',
-    row: 20,
     asks: 'the person unsubscribed, was blocked or suppressed before the contact vanished from the platform',
     about: ['create'],
     holds: ({ person: { recorded }, channel }) =>
@@ -154,7 +143,6 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'renamed-away',
-    row: 30,
     asks: 'the contact has not vanished: the platform shows it under another address',
     about: ['create'],
     holds: ({ person }) => person.renamed.length > 0,
@@ -162,7 +150,6 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'erased',
-    row: 24,
     asks: 'according to the do-not-contact list, the person was erased on request',
     about: enrols,
     holds: (facts, { action }) => listedAs(facts, action) === 'erased',
@@ -171,7 +158,6 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'left-before',
-    row: 23,
     asks: 'according to the do-not-contact list, the person unsubscribed, was blocked or suppressed before',
     about: enrols,
     holds: (facts, { action }) => listedAs(facts, action) === 'left-before',
@@ -180,7 +166,6 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'vanished-before',
-    row: 25,
     asks: 'according to the do-not-contact list, the contact was ours and vanished (policy.missing: respect)',
     about: ['create'],
     holds: (facts, { action }) => listedAs(facts, action) === 'vanished-before',
@@ -188,7 +173,6 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'settled-out',
-    row: 32,
     asks: 'an operator resolved the channel as an opt-out (`resolve --out`), and the CRM has stated nothing later',
     about: ['nothing', ...enrols, 'conflict'],
     // An erasure stays, and so does an opt-out or delete that follows because the person is gone.
@@ -201,7 +185,6 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'stated-for-new-address',
-    row: 29,
     asks: 'the CRM has a new address for the person and states an opt-out for it',
     about: ['nothing', ...enrols, 'opt_out', 'delete', 'conflict'],
     holds: ({ person, channel }) => isForbidden(person.states, channel),
@@ -209,7 +192,6 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'address-replaced',
-    row: 22,
     asks: 'ours and not protected; the CRM has a new address, which is in place in every channel, and policy.deletes covers the old contact',
     about: ['nothing', 'opt_out'],
     holds: (facts, verdict) => facts.person.replaced && isMovedAway(facts, verdict),
@@ -218,7 +200,6 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'address-changed',
-    row: 22,
     asks: 'ours and not protected; the CRM has a new address, which is in place in this channel',
     about: ['nothing'],
     holds: isMovedAway,
@@ -227,7 +208,6 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'renamed-claimed',
-    row: 30,
     asks: 'opt-out wanted, not subscribed here; renamed on the platform to an address whose CRM record states an opt-in',
     about: ['nothing', 'opt_out'],
     holds: (facts, verdict) =>
@@ -236,7 +216,6 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'renamed',
-    row: 30,
     asks: 'opt-out wanted, not subscribed here; subscribed under a new address on the platform, for which the CRM has no opinion',
     about: ['nothing', 'opt_out'],
     holds: (facts, verdict) =>
@@ -278,8 +257,8 @@ export function passGates(
     const held = gate.holds(facts, verdict);
     tell?.({ gate, held });
     if (!held) continue;
-    const { action, cause = 'stated', id: by, row = verdict.row } = gate;
-    verdict = { action, cause, by, row };
+    const { action, cause = 'stated', id: by } = gate;
+    verdict = { action, cause, by };
     stop ??= gate.setting;
   }
   return { verdict, stop };

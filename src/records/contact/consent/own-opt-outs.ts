@@ -1,5 +1,5 @@
 /**
- * Decides when the CRM may withdraw an opt-out that this mirror made (row 16).
+ * Decides when the CRM may withdraw an opt-out that this mirror made (`our-opt-out-taken-back`).
  *
  *   cause of the opt-out                           is withdrawn by
  *   absence, a deletion flag, a changed address    any record that opts in

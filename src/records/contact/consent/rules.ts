@@ -61,15 +61,12 @@ export type Cause = 'stated' | 'absence' | 'address';
 export interface Verdict {
   action: Action;
   cause: Cause;
-  /** The id of the rule or gate that decided. */
+  /** The id of the rule or gate that decided; `no-rule` if no rule matched. */
   by: string;
-  /** Its number in docs/consent.md; 0 if no rule matched. */
-  row: number;
 }
 
 export interface Rule {
   id: string;
-  row: number;
   /** States in words when the rule matches, provided that no earlier rule does. */
   asks: string;
   /** The conditions, all of which must hold. */
@@ -120,28 +117,24 @@ const open: Condition = ({ wanted, present, left }) => wanted === 'opt_in' && pr
 export const rules: readonly Rule[] = [
   {
     id: 'deleted-unmanaged',
-    row: 1,
     asks: 'flagged as deleted; subscribed, and not ours',
     when: [gone, isUnmanaged('deleted'), isOursDone],
     action: 'conflict',
   },
   {
     id: 'out-of-scope-unmanaged',
-    row: 1,
     asks: 'out of scope; subscribed, and not ours',
     when: [gone, isUnmanaged('outOfScope'), isOursDone],
     action: 'conflict',
   },
   {
     id: 'gone-not-ours',
-    row: 1,
     asks: 'missing from the CRM, flagged as deleted, or out of scope; not on the platform, or not ours',
     when: [gone, isNotOurs],
     action: 'nothing',
   },
   {
     id: 'gone-deletable',
-    row: 2,
     asks: 'missing from the CRM, flagged as deleted, or out of scope; ours, and due for deletion (policy.deletes)',
     when: [gone, isDeletable],
     action: 'delete',
@@ -149,7 +142,6 @@ export const rules: readonly Rule[] = [
   },
   {
     id: 'gone-due',
-    row: 3,
     asks: 'missing from the CRM, flagged as deleted, or out of scope; ours, subscribed, and due to be opted out (policy.absent)',
     when: [gone, showsIn, isDue, optsOutAbsent],
     action: 'opt_out',
@@ -157,56 +149,48 @@ export const rules: readonly Rule[] = [
   },
   {
     id: 'gone-kept',
-    row: 3,
     asks: 'missing from the CRM, flagged as deleted, or out of scope; ours and subscribed, but not due yet, or kept by policy.absent',
     when: [gone, showsIn],
     action: 'nothing',
   },
   {
     id: 'gone-unsubscribed',
-    row: 4,
     asks: 'missing from the CRM, flagged as deleted, or out of scope; ours, and not subscribed',
     when: [gone],
     action: 'nothing',
   },
   {
     id: 'no-opinion',
-    row: 5,
     asks: 'the CRM has no opinion',
     when: [noOpinion],
     action: 'nothing',
   },
   {
     id: 'stated-out',
-    row: 6,
     asks: 'opt-out wanted; subscribed',
     when: [wantedOut, isPresent, showsIn],
     action: 'opt_out',
   },
   {
     id: 'stated-out-one-in',
-    row: 7,
     asks: 'opt-out wanted; one of several contacts with this address is subscribed',
     when: [wantedOut, isPresent, oneShowsIn],
     action: 'opt_out',
   },
   {
     id: 'stated-out-already',
-    row: 7,
     asks: 'opt-out wanted; on the platform, and not subscribed',
     when: [wantedOut, isPresent],
     action: 'nothing',
   },
   {
     id: 'stated-out-absent',
-    row: 8,
     asks: 'opt-out wanted; not on the platform',
     when: [wantedOut, showsNothing],
     action: 'nothing',
   },
   {
     id: 'left-all-mail',
-    row: 9,
     asks: 'opt-in wanted; unsubscribed from all mail, blocked or suppressed',
     when: [wantedIn, isPresent, hasLeft],
     action: 'conflict',
@@ -214,14 +198,12 @@ export const rules: readonly Rule[] = [
   },
   {
     id: 'already-in',
-    row: 10,
     asks: 'opt-in wanted; subscribed',
     when: [wantedIn, isPresent, showsIn],
     action: 'nothing',
   },
   {
     id: 'undone',
-    row: 33,
     asks: 'opt-in wanted; `undo` took our opt-in back, and the CRM has stated nothing else since',
     when: [wantedIn, isUndone],
     action: 'conflict',
@@ -229,42 +211,36 @@ export const rules: readonly Rule[] = [
   },
   {
     id: 'vanished-recreate',
-    row: 11,
     asks: 'opt-in wanted; was ours and vanished (policy.missing: recreate)',
     when: [wantedIn, isAbsent, wasOurs, showsNothing, recreatesMissing],
     action: 'create',
   },
   {
     id: 'vanished-respect',
-    row: 11,
     asks: 'opt-in wanted; was ours and vanished (policy.missing: respect)',
     when: [wantedIn, isAbsent, wasOurs, showsNothing],
     action: 'conflict',
   },
   {
     id: 'not-on-platform',
-    row: 12,
     asks: 'opt-in wanted; not on the platform',
     when: [wantedIn, isAbsent, showsNothing],
     action: 'create',
   },
   {
     id: 'never-refused',
-    row: 13,
     asks: 'opt-in wanted; on the platform, and no subscription or opt-out is known',
     when: [open, showsNothing, wasNothing],
     action: 'opt_in',
   },
   {
     id: 'membership-removed',
-    row: 14,
     asks: 'opt-in wanted; was subscribed, and the subscription was removed on the platform',
     when: [open, showsNothing, wasIn],
     action: 'conflict',
   },
   {
     id: 'left-channel',
-    row: 15,
     asks: 'opt-in wanted; was subscribed, and unsubscribed on the platform',
     when: [open, showsOut, wasIn],
     action: 'conflict',
@@ -272,14 +248,12 @@ export const rules: readonly Rule[] = [
   },
   {
     id: 'our-opt-out-taken-back',
-    row: 16,
     asks: 'opt-in wanted; opted out by us, and the CRM says in now',
     when: [open, wasOutByUs, isTakenBack],
     action: 'opt_in',
   },
   {
     id: 'our-opt-out-stands',
-    row: 16,
     asks: 'opt-in wanted; opted out by us, and no CRM record that stated the opt-out now states an opt-in',
     when: [open, wasOutByUs],
     action: 'conflict',
@@ -287,21 +261,18 @@ export const rules: readonly Rule[] = [
   },
   {
     id: 'settled-in',
-    row: 31,
     asks: 'opt-in wanted; opted out, and an operator resolved this very opt-out as an opt-in (`resolve --in`)',
     when: [open, showsOut, ({ settledIn }) => settledIn],
     action: 'opt_in',
   },
   {
     id: 'stated-later',
-    row: 17,
     asks: 'opt-in wanted; stated later than the opt-out can have been made (policy.resubscribe: newer)',
     when: [open, showsOut, isNewer],
     action: 'opt_in',
   },
   {
     id: 'left-or-unknown',
-    row: 17,
     asks: 'opt-in wanted; opted out by the person, or before the mirror first saw the person',
     when: [open, showsOut],
     action: 'conflict',
@@ -309,7 +280,6 @@ export const rules: readonly Rule[] = [
   },
   {
     id: 'left-then-removed',
-    row: 18,
     asks: 'opt-in wanted; unsubscribed on the platform, which no longer shows the channel',
     when: [open, showsNothing],
     action: 'conflict',
@@ -317,12 +287,12 @@ export const rules: readonly Rule[] = [
   },
 ];
 
-const noRule: Omit<Rule, 'asks' | 'when'> = { action: 'conflict', id: 'no-rule', row: 0 };
+const noRule: Omit<Rule, 'asks' | 'when'> = { action: 'conflict', id: 'no-rule' };
 
 /** Returns what the first matching rule calls for. A case that no rule lists is a conflict. */
 export function decideChannel(facts: ChannelFacts): Verdict {
-  const { action, cause = 'stated', id: by, row } = ruleFor(facts) ?? noRule;
-  return { action, cause, by, row };
+  const { action, cause = 'stated', id } = ruleFor(facts) ?? noRule;
+  return { action, cause, by: id };
 }
 
 export function ruleFor(facts: ChannelFacts): Rule | undefined {

@@ -145,7 +145,7 @@ export function unsettled({ settled: _, ...rest }: Membership): Membership {
 
 /**
  * Returns whether the CRM's statement is later than the opt-out can have been made, and not in the
- * future because of a wrong clock (row 17 of the rules). Times are in milliseconds since the epoch.
+ * future because of a wrong clock (rule `stated-later`). Times are in milliseconds since the epoch.
  */
 export function isNewer(
   consentAt: number | null,
