@@ -14,7 +14,9 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # The base image is new enough, so the packaged Node (an optional dependency) stays out.
 RUN npm ci --omit=dev --omit=optional && npm cache clean --force
-COPY LICENSE CHANGELOG.md ./
+# Messages and the help name pages of the docs.
+COPY LICENSE CHANGELOG.md README.md SECURITY.md ./
+COPY docs docs
 COPY config config
 COPY bin bin
 COPY --from=build /app/dist dist
