@@ -218,6 +218,17 @@ describe('an entry ends', () => {
     expect(ended({ observed, entries: [entry('vanished', { through: 'id' })] })).toEqual([]);
   });
 
+  test.each([
+    ['with the same contact of another address', '', [1]],
+    ['not where another record wants it subscribed there', 'yes', []],
+  ])('opt_out: %s', (_, newsletter, ends) => {
+    const row = shown({ news: 'opt_in' });
+    const others = { recorded: undefined, successors: [], origins: [] };
+    const moved = { id: 'con_1', row, desired: [wish({ id: '8', newsletter })], ...others };
+    const known = { desired: [wantsNews()], recorded: remembered({ news: 'platform' }) };
+    expect(ended({ ...known, renamed: [moved], entries: [entry('opt_out')] })).toEqual(ends);
+  });
+
   test('our own delete: without ownership, and everything else stays', () => {
     const { contacts } = open();
     const entries = [entry('vanished'), entry('opt_out', { seq: 2 }), entry('blocked', { seq: 3 })];

@@ -221,8 +221,12 @@ describe('a settlement as an opt-in', () => {
     const channels = { [NEWS]: never, [PRODUCT]: left };
     const row = recorded(never, seen);
     const body = canonicalJson({ contacts: [JSON.parse(seen.body)], defaults: [], channels });
-    const known = person(never, { desired: [both], observed: [seen], recorded: { ...row, body } });
-    expect(after(known, settle(known, 'in'))).toMatchObject({ ...optsIn, conflicts: [PRODUCT] });
+    const entries = [entry('doubtful'), entry('doubtful', { part: PRODUCT, seq: 8 })];
+    const there = { desired: [both], observed: [seen], recorded: { ...row, body } };
+    const known = person(never, { ...there, entries });
+    const settled = settle(known, 'in');
+    expect(settled).toMatchObject({ ends: [{ seq: 7 }] });
+    expect(after(known, settled)).toMatchObject({ ...optsIn, conflicts: [PRODUCT] });
   });
 });
 

@@ -54,6 +54,20 @@ describe('a fast run', () => {
     expect(shown(stage, 'anna@example.com')).toBe('opt_in');
   });
 
+  test('reads a record that was listed twice once more: the last word may be an older one', async () => {
+    const stage = await settled();
+    const words = ['no', 'yes'];
+    stage.people[0] = {
+      ...record('1', ann),
+      get ch_news() {
+        return words.shift() ?? 'no';
+      },
+    };
+    stage.changed.push('1', '1');
+    await fast(stage);
+    expect(shown(stage, ann)).toBe('opt_out');
+  });
+
   test('concludes nothing about people it did not read', async () => {
     const stage = await settled({ policy: { absent: 'opt_out', deletes: 'owned' } });
     stage.people.pop();

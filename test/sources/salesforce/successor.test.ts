@@ -143,18 +143,20 @@ describe('a merged record', () => {
 
   test('keeps the opt-out of each of several fields and conditions', async () => {
     const names = ['No_Mail__c', 'Left__c', 'Mood__c', 'Group__c'];
-    const none = { No_Mail__c: 'no', Left__c: 'no', Mood__c: 'fine', Group__c: 'a' };
+    const none = { No_Mail__c: 'no', Left__c: 'no', Mood__c: 'fine', Group__c: '1' };
     const Contact = [
       contact(1, none),
       merged(2, 1, { ...none, Left__c: 'yes' }),
-      merged(3, 1, { ...none, Group__c: 'b' }),
+      merged(3, 1, { ...none, Group__c: '2' }),
       merged(4, 1, none),
+      // Whether this one is out cannot be read, so it speaks for itself.
+      merged(5, 1, { ...none, Group__c: '?' }),
     ];
     const org = createOrg({ Contact });
     org.fields.Contact = names;
     onNet(org);
     const says = (value: unknown) => (value === 'yes' ? 'yes' : 'no');
-    const whens = ['record.Mood__c == "angry"', 'record.Group__c == "b"'].flatMap((text) => {
+    const whens = ['record.Mood__c == "angry"', 'int(record.Group__c) > 1'].flatMap((text) => {
       const when = compile(text, { nullable: false });
       return 'judge' in when ? [{ when }] : [];
     });
@@ -165,7 +167,13 @@ describe('a merged record', () => {
     const { source } = sourceOf({}, ...fields, ...whens);
     const { values } = await readAll(source, ['Id', ...names]);
     const seen = values.map((value) => names.map((name) => value[name]).join(' '));
-    expect(seen).toEqual(['no no fine a', 'no yes fine a', 'no no fine b', 'no no fine a']);
+    expect(seen).toEqual([
+      'no no fine 1',
+      'no yes fine 1',
+      'no no fine 2',
+      'no no fine 1',
+      'no no fine ?',
+    ]);
   });
 
   test('prefers an opt-out to an unknown word, and that to a no', async () => {
