@@ -196,7 +196,8 @@ function statementOf(
   { whole, part, changes }: SignedPart,
   { approvers, name, at, reason }: Statement,
 ): string {
-  const rows = changes.map((one) => JSON.stringify(contentOf(one)));
+  // A hold that began later is another one, even of the same content.
+  const rows = changes.map((one) => JSON.stringify([one.id, ...contentOf(one)]));
   const digest = createHash('sha256').update(JSON.stringify(rows.toSorted())).digest('hex');
   const { mirror, platform } = approvers;
   return JSON.stringify({

@@ -90,3 +90,24 @@ test('what two approvers sign again after it was used is released again', async 
   sign('ben', sign('ada', again.plan).next);
   expect((await stage.sync(fast)).contacts.applied['opt_in']).toBe(5);
 });
+
+test('a signature that was used counts for no later change of the same content', async () => {
+  const { stage, put, sign } = await signed({ percent: 100, floor: 1000 });
+  const back = range(0, 20);
+  exportOf(stage, outs);
+  await stage.sync();
+  exportOf(stage, back);
+  const { plan } = await stage.sync(fast);
+  const { next } = sign('ada', plan);
+  sign('ben', next);
+  const used = stage.snapshot.holds.signatures(next);
+  expect(used).toHaveLength(2);
+  await stage.sync(fast);
+  exportOf(stage, outs);
+  await stage.sync(fast);
+  exportOf(stage, back);
+  const again = await stage.sync(fast);
+  expect(again.plan).toBe(plan);
+  for (const { number: _, ...one } of used) expect(() => put(plan, one)).toThrow('not valid');
+  expect((await stage.sync(fast)).contacts.applied['opt_in']).toBe(0);
+});
