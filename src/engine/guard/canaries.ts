@@ -93,13 +93,17 @@ export function failedCanary(
   return canary?.state === 'failed' ? canary : undefined;
 }
 
-/** Marks failed canaries as approved if nothing of what was shown is left to approve. */
+/**
+ * Marks failed canaries as approved if nothing of what was shown is left to approve, which this run
+ * may not have planned.
+ */
 export function passApproved(state: RunState): void {
-  const { guarded } = state.run.snapshot;
+  const { guarded, holds } = state.run.snapshot;
+  const approvals = state.approvals.map(({ id }) => id);
   for (const guard of askedClasses) {
     if (!failedCanary(state.review, guard)) continue;
-    if (guarded.canary.countApproved(guard) > 0 && guarded.countHeld(guard) === 0)
-      moveCanary(state, guard, { is: 'approved' });
+    if (guarded.canary.countApproved(guard) === 0 || guarded.countHeld(guard) > 0) continue;
+    if (!holds.isUndecided({ guard, approvals })) moveCanary(state, guard, { is: 'approved' });
   }
 }
 

@@ -367,6 +367,11 @@ function plansIn(db: Statements) {
       approvals: readonly string[],
       { guard, most: count = -1 }: { guard?: GuardClass; most?: number } = {},
     ) => rows({ list: named, approvals, guard, most: count }),
+    /** Returns whether a change of a class waits about which no decision is in force. */
+    isUndecided: db.has<{ guard: GuardClass; approvals: readonly string[] }>(
+      `select 1 from hold h ${decided} where h.guard = @guard and h.ended_at is null
+         and h.undoes = '' and d.verdict is null limit 1`,
+    ),
     /** Counts the changes that a list shows, that wait and that nobody rejected. */
     countRows: db.number<[list: string]>(
       `select count(*) n from hold h where h.id in (select hold from listed where list = ?)

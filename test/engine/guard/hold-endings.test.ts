@@ -3,7 +3,15 @@ import { describe, expect, test } from 'vitest';
 import type { Send } from '../../../src/domain/exchange.ts';
 import { approvePlan, rejectPlan } from '../../../src/engine/guard/plan-decisions.ts';
 import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
-import { exportOf, hour, person, range } from '../../support/engine/change-volume.ts';
+import {
+  canaryOf,
+  exportOf,
+  hour,
+  minute,
+  person,
+  policy,
+  range,
+} from '../../support/engine/change-volume.ts';
 
 const guards = {
   opt_in: { percent: 0, floor: 3 },
@@ -136,4 +144,39 @@ describe('opt-outs that were released and not sent', () => {
     expect((await stage.sync()).contacts.held.opt_out).toBe(20);
     expect(stage.writes()).toEqual([]);
   });
+});
+
+test('a failed canary is approved by nothing less than all that was shown', async () => {
+  const many = { percent: 100, floor: 1000 };
+  const options: StageOptions = {
+    policy: { absent: 'opt_out' },
+    guards: { delete: many, opt_in: many },
+    absence: { absentReadings: 1, absentForMs: 0 },
+  };
+  const stage = openStage(options);
+  stage.people.push(...range(0, 20));
+  await stage.sync();
+  await stage.sync();
+  Object.assign(options, { canary: policy, manner: 'new' });
+  exportOf(stage, range(0, 8));
+  expect((await stage.sync()).contacts.applied['opt_out']).toBe(5);
+  // Those of the slice are opted in again.
+  for (const { email, channels } of stage.emulator.world.contacts()) {
+    if (channels.some(({ subscription }) => subscription === 'opt_out'))
+      stage.emulator.dashboard.signUp({ email, channels: ['ch_news'] });
+  }
+  await stage.clock.advance(31 * minute);
+  exportOf(stage, [{ ...person(0), email: 'moved@example.com' }, ...range(1, 8)]);
+  await stage.sync();
+  const { plan } = await stage.sync();
+  expect(canaryOf(stage, 'delete')).toMatchObject({ state: 'failed' });
+  const people = { file: 'f', entries: [{ line: 1, word: person(0).email }] };
+  const decision = { at: stage.clock.now(), by: 'anna', reason: null };
+  approvePlan(stage.snapshot, { plan, only: { people }, decision });
+  // A fast run opts out nobody for absence, so that it plans only what is approved.
+  expect((await stage.sync({ mode: 'fast' })).contacts.applied['opt_out']).toBe(1);
+  stage.writes();
+  exportOf(stage, [{ ...person(0), email: 'moved@example.com' }, ...range(1, 5)]);
+  expect((await stage.sync()).contacts.held.delete).toBeGreaterThan(12);
+  expect(stage.writes()).toEqual([]);
 });
