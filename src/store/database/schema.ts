@@ -1,9 +1,7 @@
 /** The snapshot's tables, and how a file of a released version is brought up to date. */
+import { hash } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import { Invalid } from '../../domain/errors.ts';
-
-/** What `pragma application_id` tells of a file that has these tables. */
-const ours = 0x63726d31;
 
 /** Creates all tables; the file has version 1 then (`pragma user_version`). */
 const schema = `
@@ -172,6 +170,13 @@ const schema = `
     number text primary key, expires_at integer not null
   ) without rowid;
 `;
+
+/**
+ * What `pragma application_id` tells of a file that has these tables: a file of a checkout in which
+ * they were others is refused. Comments and spaces may change.
+ */
+const statements = schema.replaceAll(/--.*/g, '').replaceAll(/\s+/g, ' ');
+const ours = Number.parseInt(hash('sha256', statements).slice(0, 7), 16);
 
 /**
  * The steps from one version to the next; the first one leads from 1 to 2. A released step is never
