@@ -181,6 +181,12 @@ const manyCommands = 3;
 /** It is not listed with them: it means something else for each command. */
 const ownMeaning = '--plan <file>';
 
+/** A command, and one above it whose arguments and options it has, too. */
+const alike: Readonly<Record<string, string>> = {
+  reject: 'approve',
+  'export templates': 'export people',
+};
+
 /** Returns every command that can be called, with its arguments and options. */
 async function calledCommands(): Promise<Command[]> {
   const built = commands.map(async ({ name, isHidden, load }) => {
@@ -199,7 +205,10 @@ export async function commandParts(): Promise<Parts> {
   const common = [...new Set(called.flatMap((one) => [...optionsOf(one).keys()]))]
     .filter((option) => count(option) >= manyCommands && option !== ownMeaning)
     .toSorted((a, b) => count(b) - count(a));
-  const own = called.map((command) => [`command ${command.name()}`, partOf(command, common)]);
+  const own = called.map((command) => {
+    const like = called.find((one) => one.name() === alike[command.name()]);
+    return [`command ${command.name()}`, partOf(command, common, like)];
+  });
   return {
     ...Object.fromEntries(own),
     'common options': commonTable(common, called),
@@ -303,22 +312,28 @@ function commandsOf(having: readonly Command[], all: readonly Command[]): string
   return having.length > lacking.length ? `all but ${names(lacking)}` : names(having);
 }
 
-/** Returns how a command is called, and its arguments and options in a table. */
-function partOf(command: Command, common: readonly string[]): string {
+/**
+ * Returns how a command is called, and its arguments and options in a table. What the command
+ * `like` has as well is listed there, unless a call without it is refused.
+ */
+function partOf(command: Command, common: readonly string[], like?: Command): string {
   // A call without a required option is refused, so it is shown although it is listed once.
-  const isShown = ({ flags, mandatory }: Option) => mandatory || !common.includes(flags);
-  const flags = command.options.filter(isShown);
-  const shownFlags = new Set(flags.map((one) => one.flags));
-  const own = [...optionsOf(command)].filter(([name]) => shownFlags.has(name));
+  const flags = command.options.filter((one) => one.mandatory || !common.includes(one.flags));
   const given = command.registeredArguments;
   const words = given.map((one) => (one.required ? `<${one.name()}>` : `[${one.name()}]`));
   const calls = flags.map(({ flags, mandatory }) => (mandatory ? flags : `[${flags}]`));
   // A long line of options says less than the table does.
   const shown = calls.length > 6 ? ['[options]'] : calls;
   const call = code(['crm-mirror', command.name(), ...words, ...shown].join(' '));
+  const texts = optionsOf(command);
+  const listed = like ? optionsOf(like) : new Map<string, string>();
+  const own = flags.filter(
+    (one) => one.mandatory || listed.get(one.flags) !== texts.get(one.flags),
+  );
   const rows = [
-    ...given.map((one) => [code(one.name()), one.description]),
-    ...own.map(([name, does]) => [code(name), does]),
+    ...(like ? [] : given).map((one) => [code(one.name()), one.description]),
+    ...own.map((one) => [code(one.flags), texts.get(one.flags) ?? '']),
+    ...(like ? [['all others', `as of ${code(like.name())}`]] : []),
   ];
   return rows.length === 0
     ? call
@@ -347,6 +362,21 @@ interface Key {
 
 /** How the types are listed of keys whose options are on other pages. */
 const elsewhere: Readonly<Record<string, (types: readonly string[]) => string>> = {
+  'contacts.deleted': () => 'text, or [words or a condition](values-and-conditions.md)',
+  'contacts.unsubscribed': () =>
+    'text, or [words or a condition](values-and-conditions.md), or a list of these',
+  'contacts.consentAt': () =>
+    'text, or `{ field, format, timezone }`: [dates](values-and-conditions.md#when-the-person-said-so-consentat)',
+  'guards.deletes': guardLink,
+  'guards.optIns': guardLink,
+  'guards.optOuts': guardLink,
+  'guards.templates': guardLink,
+  'server.proxyUser': () => '`{ header, from, operators }`: [the console](console.md)',
+  'notices.to[].slack': () => '`{ url }`',
+  'notices.to[].teams': () => '`{ url }`',
+  'notices.to[].ntfy': () => '`{ url, token }`',
+  'notices.to[].email': () => '`{ smtp, user, password, from, to }`',
+  'notices.to[].webhook': () => '`{ url, secret }`',
   'contacts.source': sourceLinks,
   'templates.source': sourceLinks,
   'policy.approvers': () => '[keys](guards-and-approvals.md#who-may-approve)',
@@ -354,8 +384,14 @@ const elsewhere: Readonly<Record<string, (types: readonly string[]) => string>> 
   'templates.canary': () => '[keys](guards-and-approvals.md#canary)',
   'contacts.channels[].subscription': () =>
     'text, or [words](values-and-conditions.md#ja-and-nein-words-of-your-own), a [condition](values-and-conditions.md#conditions), or an [opt-out](values-and-conditions.md#columns-of-opt-outs)',
+  'contacts.protect': () => 'list of text, or `{ when }`',
+  'contacts.webhook': () => '`{ format, secret, id }`: [events](worker.md#take-events)',
   'contacts.returns': (types) => `[by type](write-back.md): ${types.map(inCode).join(', ')}`,
 };
+
+function guardLink(): string {
+  return '[limits](guards-and-approvals.md#the-four-guards)';
+}
 
 function sourceLinks(types: readonly string[]): string {
   return `by type: ${types.map((type) => `[${type}](sources/${type}.md)`).join(', ')}`;
@@ -372,7 +408,18 @@ export function configurationParts(): Parts {
     'top-level keys': tableOf(keysOf(whole, ''), blockLink),
     ...mapped(blocks, (name, schema) => [`keys of ${name}`, deepKeysOf(schema, `${name}.`)]),
     ...mapped(sources, (type, schema) => [`options of ${type}`, deepKeysOf(schema, '')]),
-    ...mapped(returns, (type, schema) => [`write-back options of ${type}`, deepKeysOf(schema, '')]),
+    ...Object.fromEntries(
+      returns.map(([type, schema]) => {
+        const source = sources.find(([name]) => name === type)?.[1];
+        const above = new Set(source ? rowsOf(deepKeysOf(source, '')).map(String) : []);
+        const rows = rowsOf(deepKeysOf(schema, ''));
+        const repeated = rows.filter((row) => above.has(String(row)));
+        const own = rows.filter((row) => !above.has(String(row)));
+        const names = repeated.map(([name = '']) => name).join(', ');
+        const more = repeated.length === 0 ? [] : [[names, 'as above', '', '']];
+        return [`write-back options of ${type}`, keyTable([...own, ...more])];
+      }),
+    ),
   };
 }
 
@@ -385,9 +432,16 @@ function mapped(
 }
 
 function tableOf(keys: readonly Key[], values: (key: Key) => string = valuesAt): string {
-  const rows = keys.map((key) => {
+  return keyTable(rowsOf(keys, values));
+}
+
+function rowsOf(keys: readonly Key[], values: (key: Key) => string = valuesAt): string[][] {
+  return keys.map((key) => {
     return [inCode(key.path), meaningOf(key.schema), values(key), defaultOf(key)];
   });
+}
+
+function keyTable(rows: readonly (readonly string[])[]): string {
   return table(['Key', 'What it is', 'Values', 'Default'], rows);
 }
 

@@ -207,10 +207,19 @@ export async function terminalPicture(): Promise<string> {
       '',
       '$ crm-mirror sync',
       ...(await shownBy('sync', folder)),
+      '',
+      '$ crm-mirror explain ben@example.com',
+      ...answers(await shownBy('explain ben@example.com', folder)),
     ]);
   } finally {
     await stage.close();
   }
+}
+
+/** Returns the answers of an explanation, without the evidence below them. */
+function answers(lines: readonly string[]): string[] {
+  const evidence = lines.findIndex((line) => stripVTControlCharacters(line) === 'CRM');
+  return [...lines.slice(0, evidence), '…'];
 }
 
 /** Returns what a terminal shows of a command; a progress line is overwritten in it. */
@@ -252,7 +261,7 @@ function drawn(lines: readonly string[]): string {
   const bar = `M1 11 a10 10 0 0 1 10 -10 h${width - 22} a10 10 0 0 1 10 10 v19 h-${width - 2} z`;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img">`,
-    '<title>A terminal with a plan and a run of crm-mirror</title>',
+    '<title>A terminal with a plan, a run and an explanation of crm-mirror</title>',
     `<style>${style}\n</style>`,
     `<rect class="ground" x="1" y="1" width="${width - 2}" height="${height - 2}" rx="10"/>`,
     `<path class="bar" d="${bar}"/>`,
