@@ -385,6 +385,8 @@ const elsewhere: Readonly<Record<string, (types: readonly string[]) => string>> 
   'contacts.channels[].subscription': () =>
     'text, or [words](values-and-conditions.md#ja-and-nein-words-of-your-own), a [condition](values-and-conditions.md#conditions), or an [opt-out](values-and-conditions.md#columns-of-opt-outs)',
   'contacts.protect': () => 'list of text, or `{ when }`',
+  page: () => '`{ cursor, param }` or `{ number, first, size, sizeValue }`, as above',
+  changes: () => '`{ url, format, overlap }`, as above',
   'contacts.webhook': () => '`{ format, secret, id }`: [events](worker.md#take-events)',
   'contacts.returns': (types) => `[by type](write-back.md): ${types.map(inCode).join(', ')}`,
 };
