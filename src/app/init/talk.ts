@@ -82,7 +82,9 @@ export function createTalk(title: string, signal: AbortSignal) {
         ...(example !== undefined && { placeholder: example }),
         validate: (value) => {
           const answer = (value ?? '').trim();
-          return answer === '' ? 'write something' : fault?.(answer);
+          // What is shown in grey looks like an answer, and is none.
+          const empty = example === undefined ? 'write something' : `write it, such as ${example}`;
+          return answer === '' ? empty : fault?.(answer);
         },
       });
       return answered(given).trim();
