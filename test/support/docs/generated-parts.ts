@@ -502,10 +502,17 @@ function meaningOf({ description = '' }: Schema): string {
   return description.replaceAll(/\$?\{\w+\}/g, inCode);
 }
 
-function defaultOf({ schema: { default: value }, isRequired }: Key): string {
+function defaultOf({ path, schema, isRequired }: Key): string {
   if (isRequired) return 'required';
+  if (elsewhere[path] === guardLink) return defaultsWithin(schema);
+  const { default: value } = schema;
   if (value === undefined || (isSchema(value) && Object.keys(value).length === 0)) return '';
   return inCode(typeof value === 'string' ? value : JSON.stringify(value));
+}
+
+function defaultsWithin(block: Schema): string {
+  const inner = Object.entries(propertiesOf(block));
+  return inCode(`{ ${inner.map(([key, one]) => `${key}: ${String(one.default)}`).join(', ')} }`);
 }
 
 /** Returns what a schema allows, in a few words. */
