@@ -46,16 +46,33 @@ test('the timer of a worker tells it without another run', async () => {
 });
 
 test('the timer waits longer after each failure, and stops with the notifier', async () => {
-  const { heard, url } = await receiver(...Array.from({ length: 400 }, () => 500));
+  const late = Promise.withResolvers<void>();
+  const times: number[] = [];
+  const noted = {
+    get status() {
+      times.push(clock.now());
+      return 500;
+    },
+  };
+  const fourth = { status: 500, after: late.promise };
+  const rest = Array.from({ length: 400 }, () => noted);
+  const { heard, url } = await receiver(noted, 500, 500, fourth, ...rest);
   const { world, clock, begin } = await reporting({ to: [{ slack: { url } }] });
   refusing(world, 403);
   await world.call('sync');
   const notifier = begin();
-  const began = clock.now();
   notifier.watch();
-  await untilHolds(() => expect(heard.length).toBeGreaterThanOrEqual(7));
-  // Four attempts at once, and one each after 2, 10 and 52 minutes more.
-  expect(clock.now() - began).toBeGreaterThan(60 * 60_000);
+  // While the fourth waits for its answer, the timer finds the same again.
+  await untilHolds(() => expect(heard).toHaveLength(4));
+  await untilHolds(() => expect(clock.now() - (times[0] ?? 0)).toBeGreaterThan(5 * 60_000));
+  const answered = clock.now();
+  late.resolve();
+  await untilHolds(() => expect(times.length).toBeGreaterThanOrEqual(4));
+  const [, fifth = 0, sixth = 0, seventh = 0] = times;
+  const waited = [fifth - answered, sixth - fifth, seventh - sixth].map((ms) => ms / 60_000);
+  expect(waited[0]).toBeGreaterThan(1.9);
+  expect(waited[1]).toBeGreaterThan(9.9);
+  expect(waited[2]).toBeGreaterThan(49);
   await notifier.close();
   const { length } = heard;
   await new Promise((resolve) => void setTimeout(resolve, 200));

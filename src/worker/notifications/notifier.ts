@@ -198,6 +198,8 @@ function createSender(line: Line) {
   const { config, sink, memory, shell, log, clock, random, causes } = line;
   const schedule = retrySchedules.notification;
   let next: Seen | undefined;
+  /** Whether a run has ended since the last delivery began. */
+  let hasRun = false;
   let underWay: Promise<void> | undefined;
   /** The attempts that failed in a row, and the time of the next one. */
   let failed = { times: 0, retryAt: 0 };
@@ -278,9 +280,11 @@ function createSender(line: Line) {
   }
 
   async function deliverAll(): Promise<void> {
-    while (next && !shell.stop.aborted) {
+    // What the timer found during an attempt that failed then waits like that attempt.
+    while (next && !shell.stop.aborted && (hasRun || clock.now() >= failed.retryAt)) {
       const last = next;
       next = undefined;
+      hasRun = false;
       await deliver(() => next ?? last);
     }
     underWay = undefined;
@@ -293,6 +297,7 @@ function createSender(line: Line) {
       if (when === 'timer' && (isLess || clock.now() < failed.retryAt)) return;
       if (when === 'run' && !underWay) failed = { times: 0, retryAt: 0 };
       next = seen;
+      hasRun ||= when === 'run';
       underWay ??= deliverAll();
     },
     async ended(): Promise<void> {
