@@ -39,13 +39,28 @@ const isIn = (key: string, part: string): string => `exists (
 /** Selects the channels from which a value that cannot be read may opt out. */
 const isUnread = `c.key in (select value from json_each(d.body, '$.unread'))`;
 
-/** Selects what the staged records of a range state, without the keys in `but`. */
+/** Selects the fields that state an opt-out, of the channel `part` of a record with this form. */
+const outBy = (form: string, part: string): string => `iif(${form}.body ->> '$.outBy' is null, null,
+  (select b.value from json_each(${form}.body, '$.outBy') b where b.key = ${part}.key))`;
+
+/** Is false where all that a record states is stored already, as of nearly every record. */
+const isNews = `exists (
+  select 1 from temp.desired e, json_each(e.body, '$.channels') p
+  where e.kind = d.kind and e.key = d.key and e.id = d.id and (
+    e.body ->> '$.unread' is not null or not exists (
+      select 1 from stated o
+      where o.kind = e.kind and o.key = e.key and o.id = e.id and o.part = p.key
+        and o.says = coalesce(p.value, 'none') and o.stated_by is ${outBy('e', 'p')}
+        and o.gone_at is null)))`;
+
+/** Selects what the staged records of a range newly state, without the keys in `but`. */
 const statements = (which: string): string => `
   select d.kind, d.key, d.id, c.key,
-    max(iif(${isUnread}, 'unread', coalesce(c.value, 'none'))), iif(${isUnread}, @mapping, (
-      select b.value from json_each(d.body, '$.outBy') b where b.key = c.key))
+    max(iif(${isUnread}, 'unread', coalesce(c.value, 'none'))),
+    iif(${isUnread}, @mapping, ${outBy('d', 'c')})
   from temp.desired d, json_each(d.body, '$.channels') c
-  where ${inRange('d')} and d.key not in (select value from json_each(@but)) and ${which}
+  where ${inRange('d')} and d.key not in (select value from json_each(@but)) and ${isNews}
+    and ${which}
   group by d.key, d.id, c.key`;
 
 const columns = 'kind, key, id, part, says, stated_by';
