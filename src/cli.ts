@@ -16,11 +16,18 @@ import {
 import { declareOptions } from './compose/command-options.ts';
 import { helpLines, overview } from './commands/overview.ts';
 import { renderLine } from './compose/output/text-style.ts';
-import { configVariable, isUsual, withConfig } from './compose/output/printed-commands.ts';
+import {
+  configVariable,
+  findsExample,
+  isUsual,
+  withCaller,
+  withConfig,
+} from './compose/output/printed-commands.ts';
+import { Invalid } from './domain/errors.ts';
 import { visibleLines } from './compose/output/visible-text.ts';
 import { exitCode } from './compose/output/exit-codes.ts';
 import { explain, type Failure } from './compose/output/failure-report.ts';
-import type { Shell } from './compose/process-shell.ts';
+import type { CommandForm, Shell } from './compose/process-shell.ts';
 import { realShell } from './compose/real-shell.ts';
 
 /** Runs the command line of this process and sets its exit code. */
@@ -80,11 +87,11 @@ export async function main(given: readonly string[], real: Shell): Promise<numbe
       const { name, example } = called;
       if (example) command.addHelpText('after', `\nExample: crm-mirror ${name} ${example}`);
       command.action(async () => {
-        nameConfig(command, shell);
         const given = command.options.filter(
           (option) => command.getOptionValueSource(option.attributeName()) === 'cli',
         );
         const form = formOf(called, (name) => given.some(({ long }) => long === `--${name}`));
+        nameConfig(command, shell, form.effect);
         const run = async (own?: Pick<Shell, 'stop' | 'held'>) =>
           module.run(command, { ...shell, form, ...own });
         code = await (shell.admit ? shell.admit(form, run) : run());
@@ -118,14 +125,25 @@ function memberOf(group: Command, word: string): Command {
   return member;
 }
 
-/** Has the command use the configuration that the environment names, unless it names one. */
-function nameConfig(command: Command, { env }: Shell): void {
+/**
+ * Has the command use the configuration that the environment names, unless it names one. Throws
+ * Invalid for a command that acts, if all that was found is the example.
+ */
+function nameConfig(command: Command, { env, note }: Shell, effect: CommandForm['effect']): void {
   const named = env[configVariable] ?? '';
   const file: unknown = command.getOptionValue('config');
-  if (named === '' || file === undefined) return;
+  if (file === undefined) return;
   const isDefault = command.getOptionValueSource('config') === 'default';
-  if (isDefault) command.setOptionValue('config', Array.isArray(file) ? [named] : named);
-  else if (typeof file === 'string') command.setOptionValue('config', apartFrom(env, file));
+  if (named !== '' && isDefault) {
+    command.setOptionValue('config', Array.isArray(file) ? [named] : named);
+  } else if (named !== '' && typeof file === 'string') {
+    command.setOptionValue('config', apartFrom(env, file));
+  } else if (isDefault && findsExample()) {
+    const found = 'there is no mirror.yaml here, and config/mirror.yaml is the example';
+    const fix = 'write one with `crm-mirror init FILE`, or name the configuration with -c';
+    if (effect !== 'reads') throw new Invalid(found, { fix });
+    note(`configuration: ${found}`);
+  }
 }
 
 /**
@@ -147,12 +165,17 @@ function documented(argv: readonly string[], real: Shell, called: CommandRow | u
   const shown = real.terminal ? visibleLines : (text: string) => text;
   // A command that was passed to a worker is printed by its caller, whose configuration it names.
   const config = real.admit ? undefined : configIn(argv, real.env);
+  // On a terminal, commands are there to be pasted.
+  const pasted = (text: string, isTerminal: boolean): string => {
+    const whole = withConfig(text, config);
+    return isTerminal && !real.admit ? withCaller(whole, firstWords, real.env) : whole;
+  };
   const print: Shell['print'] = (line) => {
     isPrinted = true;
     if (isData && typeof line === 'string') real.print(shown(line));
-    else real.print(withConfig(renderLine(line, real.colored ?? false), config));
+    else real.print(pasted(renderLine(line, real.colored ?? false), real.terminal));
   };
-  const note: Shell['note'] = (text) => real.note(visibleLines(withConfig(text, config)));
+  const note: Shell['note'] = (text) => real.note(visibleLines(pasted(text, real.interactive)));
   return {
     shell: { ...real, print, note, argv },
     fail({ text, code }: Pick<Failure, 'text' | 'code'>): number {
@@ -163,6 +186,8 @@ function documented(argv: readonly string[], real: Shell, called: CommandRow | u
     },
   };
 }
+
+const firstWords = commands.flatMap(({ name }) => (name.includes(' ') ? [] : [name]));
 
 /** Returns the configuration that a command line names. */
 function configIn(argv: readonly string[], env: Shell['env']): string | undefined {

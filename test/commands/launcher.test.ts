@@ -6,6 +6,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -91,6 +92,46 @@ describe.each(nodes)('$name', ({ node, skip }) => {
   });
 });
 
+describe('the example', () => {
+  const call = async (argv: readonly string[], text: (shipped: string) => string) => {
+    const place = mkdtempSync(join(folder, 'example-'));
+    mkdirSync(join(place, 'config'));
+    const shipped = readFileSync(join(root, 'config/mirror.yaml'), 'utf8');
+    writeFileSync(join(place, 'config/mirror.yaml'), text(shipped));
+    return start(process.execPath, [launcher, ...argv], place).ended;
+  };
+  const found = 'there is no mirror.yaml here, and config/mirror.yaml is the example';
+  const noKey = 'PLATFORM_API_KEY is not set';
+
+  test.each(['sync', 'backfill', 'worker', 'pause', 'approve cafe'])(
+    'is not used by `%s`, which changes something',
+    async (line) => {
+      const { code, err } = await call(line.split(' '), (shipped) => shipped);
+      expect(code).toBe(2);
+      expect(err).toContain(`crm-mirror: ${found} → write one with \`crm-mirror init FILE\``);
+      expect(err).not.toContain(noKey);
+    },
+  );
+
+  test('is used by `plan`, which says so', async () => {
+    const { err } = await call(['plan'], (shipped) => shipped);
+    expect(err).toContain(`configuration: ${found}\n`);
+    expect(err).toContain(noKey);
+  });
+
+  test('is used by `sync` if it is named', async () => {
+    const { err } = await call(['sync', '-c', 'config/mirror.yaml'], (shipped) => shipped);
+    expect(err).toContain(noKey);
+    expect(err).not.toContain('example');
+  });
+
+  test('is none any more once it is changed', async () => {
+    const { err } = await call(['sync'], (shipped) => shipped.replace('10000', '20000'));
+    expect(err).toContain(noKey);
+    expect(err).not.toContain('example');
+  });
+});
+
 test.skipIf(!oldNode || !packaged)('an old Node starts the packaged one', async () => {
   const { out } = await signalled(oldNode ?? '', 'SIGTERM');
   expect(Number(out.split('.')[0])).toBeGreaterThanOrEqual(24);
@@ -120,8 +161,8 @@ interface Ended {
   err: string;
 }
 
-function start(node: string, args: readonly string[]) {
-  const child = spawn(node, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+function start(node: string, args: readonly string[], cwd = folder) {
+  const child = spawn(node, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
   const said = { out: '', err: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => (said.out += text));
   child.stderr.setEncoding('utf8').on('data', (text: string) => (said.err += text));

@@ -1,8 +1,8 @@
 /**
  * Knows where the configuration is unless a command names one, and writes commands that a user can
- * copy: they name it unless it is there.
+ * copy: they name it unless it is there, and the program as it was called.
  */
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { Option } from 'commander';
 
 function defaultConfig(): string {
@@ -20,6 +20,16 @@ export function isUsual(config: string): boolean {
   return config === here || config === inFolder;
 }
 
+/**
+ * Returns whether the file that is used if none is named is the example of the package, and not
+ * what somebody made of it: another text, or, where it is changed in place, another mirror.
+ */
+export function findsExample(): boolean {
+  if (defaultConfig() !== inFolder) return false;
+  const shipped = readFileSync(new URL('../../../config/mirror.yaml', import.meta.url));
+  return readFileSync(inFolder).equals(shipped) && shipped.includes('\nmirror: acme ');
+}
+
 /** Returns the option that names one configuration, or several. */
 export function configOption(count: 'one' | 'several' = 'one'): Option {
   const either = `$${configVariable}, or else ${here}, or ${inFolder}`;
@@ -28,6 +38,8 @@ export function configOption(count: 'one' | 'several' = 'one'): Option {
   const about = 'the configuration; several: a mirror each';
   return new Option('-c, --config <file...>', about).default([defaultConfig()], either);
 }
+
+type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Commands that read no configuration of a mirror. */
 const without: ReadonlySet<string> = new Set(['init', 'demo', 'emulator', 'print', 'help']);
@@ -47,4 +59,14 @@ export function withConfig(text: string, config: string | undefined): string {
     const isNamed = / (-c|--config)\b/.test(rest) || without.has(name) || rest === ' --help';
     return isNamed ? quoted : `\`${commandLine(`${name}${rest}`, config)}\``;
   });
+}
+
+/**
+ * Names the program in printed commands as npm has found it, where a shell may not find it: in a
+ * clone, or a project that has installed it. `names` are the first words of the commands.
+ */
+export function withCaller(text: string, names: readonly string[], env: Environment): string {
+  if (env['npm_command'] === undefined) return text;
+  const command = new RegExp(`(?<![\\w/.-]|npx )crm-mirror (?=(?:${names.join('|')})\\b)`, 'g');
+  return text.replaceAll(command, 'npx crm-mirror ');
 }

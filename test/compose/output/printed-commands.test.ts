@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest';
-import { commandLine, withConfig } from '../../../src/compose/output/printed-commands.ts';
+import {
+  commandLine,
+  withCaller,
+  withConfig,
+} from '../../../src/compose/output/printed-commands.ts';
 import { mirrored } from '../../support/commands/mirrored-contacts.ts';
 
 test('a command that a text quotes names the configuration, unless it is the default', () => {
@@ -12,6 +16,21 @@ test('a command that a text quotes names the configuration, unless it is the def
   );
   expect(withConfig('`crm-mirror plan -c b.yaml`', 'm.yaml')).toBe('`crm-mirror plan -c b.yaml`');
   expect(commandLine('plan', 'my mirror.yaml')).toBe('crm-mirror plan -c "my mirror.yaml"');
+});
+
+test.each([
+  ['`crm-mirror plan`, then crm-mirror sync', '`npx crm-mirror plan`, then npx crm-mirror sync'],
+  ['crm-mirror: see `crm-mirror sync --help`', 'crm-mirror: see `npx crm-mirror sync --help`'],
+  ['npx crm-mirror plan', 'npx crm-mirror plan'],
+  ['./node_modules/.bin/crm-mirror plan', './node_modules/.bin/crm-mirror plan'],
+  [
+    'crm-mirror needs Node, and crm-mirror planned it',
+    'crm-mirror needs Node, and crm-mirror planned it',
+  ],
+])('a printed command calls the program as npm found it: %s', (text, pasted) => {
+  const names = ['plan', 'sync'];
+  expect(withCaller(text, names, { npm_command: 'exec' })).toBe(pasted);
+  expect(withCaller(text, names, {})).toBe(text);
 });
 
 test('the remedies that a command prints name its configuration', async () => {
