@@ -26,6 +26,10 @@ export interface Evidence {
   contacts: readonly PlatformContact[] | null;
   /** What the records of the CRM state; null if they were not read. */
   wants: readonly Readonly<Record<string, string | null>>[] | null;
+  /** Whether one of them is invalid, so that only their opt-outs count. */
+  hasInvalid: boolean;
+  /** The channels for which a record of the CRM said no when it was read. */
+  statedOut: readonly string[];
   problems: readonly { part: string; cause: ProblemCause }[];
   /** The other addresses that the CRM has for the person now. */
   movedTo: readonly string[];
@@ -83,6 +87,8 @@ interface Reason {
   /** Returns what follows "because"; '' if nothing more is known. */
   why(facts: ChannelFacts): string;
   is?: Is;
+  /** Whether nothing was done about the channel, so that what the CRM says comes first. */
+  isIdle?: true;
 }
 
 /** What the answer says in the place of the state that was found. */
@@ -104,6 +110,7 @@ const reasons: readonly Reason[] = [
   },
   {
     id: 'not-on-platform',
+    isIdle: true,
     holds: ({ from, evidence: { recorded, contacts } }) =>
       from === 'platform' ? contacts?.length === 0 : from === 'snapshot' && recorded?.id === null,
     why: ({ evidence }) => whereabouts(evidence),
@@ -111,6 +118,7 @@ const reasons: readonly Reason[] = [
   },
   {
     id: 'not-recorded',
+    isIdle: true,
     holds: ({ state, from }) => from === 'snapshot' && state === null,
     why: ({ evidence }) => whereabouts(evidence),
     is: { state: 'none' },
@@ -191,6 +199,7 @@ const reasons: readonly Reason[] = [
   },
   {
     id: 'opted-out-by-nobody',
+    isIdle: true,
     holds: ({ state, channel, member, evidence: { recorded } }) =>
       state === 'opt_out' &&
       (member?.doubtful || recorded?.defaults.includes(channel) || member === undefined),
@@ -211,6 +220,7 @@ const reasons: readonly Reason[] = [
 
 const neverSeen: Reason = {
   id: 'never-seen',
+  isIdle: true,
   holds: () => true,
   why: () => 'no subscription was ever seen',
 };
@@ -219,12 +229,16 @@ const neverSeen: Reason = {
 export function answersOf(evidence: Evidence): MailAnswer[] {
   return evidence.channels.map((channel) => {
     const facts = factsAbout(channel, evidence);
-    const { id, is = facts, why } = reasons.find(({ holds }) => holds(facts)) ?? neverSeen;
+    const {
+      id,
+      is = facts,
+      why,
+      isIdle = false,
+    } = reasons.find(({ holds }) => holds(facts)) ?? neverSeen;
     const { state, head = state === 'opt_in' ? 'subscribed' : 'not subscribed' }: Is = is;
     const { from = facts.from }: Is = is;
     const cause = is === facts ? facts.cause : undefined;
     const at = evidence.asOf === null ? '' : ` at ${evidence.asOf}`;
-    const because = why(facts);
     const isNo = state === 'opt_out' || state === 'none';
     const { wants } = evidence;
     const causes = evidence.problems.flatMap((one) => (one.part === channel ? [one.cause] : []));
@@ -234,6 +248,8 @@ export function answersOf(evidence: Evidence): MailAnswer[] {
     const isUnwanted = wants
       ? wants.some((of) => of[channel] === 'opt_out')
       : causes.includes('opt-out-refused');
+    const lead = isUnwanted ? 'the CRM says no; ' : crmLead(channel, evidence);
+    const because = `${isIdle ? lead : ''}${why(facts)}`;
     const yes = isNo && isWanted ? '; the CRM says yes' : '';
     const no = state === 'opt_in' && isUnwanted ? '; the CRM says no' : '';
     return {
@@ -361,6 +377,14 @@ function whereabouts({ recorded, entries, listed }: Evidence): string {
   const after = known.at(-1) ?? null;
   const when = gone ? between({ after, until: gone.until }) : `after ${dayOf(after)}`;
   return `the contact was removed from the platform ${when}, and not by this mirror`;
+}
+
+/** Says why the CRM lets nobody be opted in, or ''. */
+function crmLead(channel: string, { wants, hasInvalid, statedOut }: Evidence): string {
+  if (!wants) return statedOut.includes(channel) ? 'the CRM has said no; ' : '';
+  if (hasInvalid) return 'a record in the CRM is invalid; ';
+  const isSilent = wants.length > 0 && wants.every((of) => of[channel] === null);
+  return isSilent ? 'the CRM states no opinion; ' : '';
 }
 
 /** Says why this mirror opted the person out; undefined if that is not known. */

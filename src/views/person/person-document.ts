@@ -195,8 +195,10 @@ function documentOf(reading: Reading) {
         .map(({ class: of, cause, part, place, reason, fix, since }) => {
           return { class: of, cause, part, place, reason, fix, since: instant(since) };
         });
+  const statedOut = isPast ? [] : snapshot.stated.optOutsOf({ kind, key, ids: [], mapping: '' });
   const places = [
     problems,
+    statedOut,
     crm.records,
     crm.mentions,
     platform.contacts,
@@ -233,6 +235,8 @@ function documentOf(reading: Reading) {
       recorded,
       contacts: platform.read ? platform.contacts : null,
       wants: crm.read ? crm.records.map(({ wants }) => wants) : null,
+      hasInvalid: crm.records.some(({ invalid }) => invalid !== null),
+      statedOut,
       problems,
       movedTo: recorded?.moved?.to ?? [],
     }),

@@ -74,6 +74,8 @@ const nothing: Evidence = {
   recorded: null,
   contacts: null,
   wants: null,
+  hasInvalid: false,
+  statedOut: [],
   problems: [],
   movedTo: [],
 };
@@ -231,6 +233,42 @@ const rows: [reason: string, what: string, facts: Partial<Evidence>, sentence: s
     { recorded: recorded(undefined) },
     'not subscribed, because no subscription was ever seen.',
   ],
+  [
+    'not-recorded',
+    'an invalid record',
+    { wants: [{ news: null }], hasInvalid: true },
+    'not subscribed, because a record in the CRM is invalid; nothing is recorded of the person.',
+  ],
+  [
+    'not-recorded',
+    'the CRM was not asked now, and has said no',
+    { statedOut: ['news'] },
+    'not subscribed, because the CRM has said no; nothing is recorded of the person.',
+  ],
+  ...(
+    [
+      ['never-seen', { recorded: recorded(undefined) }, 'no subscription was ever seen'],
+      ['not-recorded', {}, 'nothing is recorded of the person'],
+      ['not-on-platform', { contacts: [] }, 'nothing is recorded of the person'],
+      [
+        'opted-out-by-nobody',
+        { recorded: recorded({ doubtful: true }) },
+        'the platform shows an opt-out that nobody is known to have made',
+      ],
+    ] as const
+  ).flatMap(([reason, facts, words]) =>
+    (
+      [
+        ['opt_out', 'the CRM says no'],
+        [null, 'the CRM states no opinion'],
+      ] as const
+    ).map(([news, lead]): [string, string, Partial<Evidence>, string] => [
+      reason,
+      lead,
+      { ...facts, wants: [{ news }] },
+      `not subscribed, because ${lead}; ${words}.`,
+    ]),
+  ),
 ];
 
 describe('the state now', () => {
