@@ -158,7 +158,12 @@ async function settle(given: Flags, on: Subject) {
     if (wish === 'write') return { flags, proposal };
     const { id, email, unsubscribed, deleted, channels } = proposal;
     const optOuts = unsubscribed.map(({ column }) => column.name);
-    if (wish === 'channels') flags = await askChannels(flags, on, []);
+    if (wish === 'channels')
+      flags = await askChannels(
+        flags,
+        on,
+        channels.map(({ column }) => column.name),
+      );
     else if (wish === 'unsubscribed') flags = await askOptOuts(flags, on, optOuts);
     else if (wish === 'words') {
       // Every column stays as it was proposed.
@@ -240,7 +245,9 @@ async function decide(given: Flags, question: Question, on: Subject): Promise<Fl
     if (way !== 'words') return withFlags(given, { [way]: [name] });
     return nameWords(given, { use: 'subscription', column, unknown: column.values }, talk);
   }
-  return { ...given, [question.about]: await askRole(question.about, on, question.among) };
+  const { about, among } = question;
+  const initial = firstFree(listColumns(sample, among), takenIn(given));
+  return { ...given, [about]: await askRole(about, on, among, initial) };
 }
 
 const none = '\0none';
@@ -290,18 +297,23 @@ async function askChannels(
 ): Promise<Flags> {
   const columns = listColumns(sample, among);
   const channel: string[] = [];
+  const free = () => firstFree(columns, takenIn({ ...flags, channel }));
+  const ids = () => channel.map((one) => one.slice(0, one.indexOf('=')));
   for (const { id, name } of platform) {
     const skip = { value: none, label: 'no column: leave this channel alone' };
     const message = `Which column is the consent to ${name} (${id})?`;
-    const column = await talk.choose(message, [...columns, skip]);
+    const column = await talk.choose(message, [...columns, skip], free());
     if (column !== none) channel.push(`${id}=${column}`);
   }
   while (channel.length === 0 || (await talk.agree('Is there another channel?'))) {
     const id = await talk.ask('What is the id of the channel on the platform?', {
-      example: 'ch_news',
-      fault: (text) => (/[=\s]/.test(text) ? 'an id has no spaces and no =' : undefined),
+      example: ['ch_news', 'ch_product'].find((one) => !ids().includes(one)) ?? 'ch_events',
+      fault: (text) => {
+        if (ids().includes(text)) return 'this channel has its column already';
+        return /[=\s]/.test(text) ? 'an id has no spaces and no =' : undefined;
+      },
     });
-    const column = await talk.choose(`Which column is the consent to ${id}?`, columns);
+    const column = await talk.choose(`Which column is the consent to ${id}?`, columns, free());
     channel.push(`${id}=${column}`);
   }
   // What was said about the column of a channel holds while it is one.
@@ -310,6 +322,18 @@ async function askChannels(
   const former = [...optOut, ...elseIn].filter((name) => !isUsed(name));
   const polarity = { optOut: optOut.filter(isUsed), elseIn: elseIn.filter(isUsed) };
   return { ...withoutWords(flags, former), channel, ...polarity };
+}
+
+/** Returns the columns that the flags use already. */
+function takenIn({ id, email, unsubscribed, deleted, channel = [] }: Flags): string[] {
+  const roles = [id, email, deleted, ...(unsubscribed || [])].filter(
+    (one) => typeof one === 'string',
+  );
+  return [...roles, ...channel.map((one) => one.slice(one.indexOf('=') + 1))];
+}
+
+function firstFree(columns: readonly MenuItem[], taken: readonly string[]): string | undefined {
+  return columns.find(({ value }) => !taken.includes(value))?.value;
 }
 
 function listColumns({ columns }: Sample, among: readonly string[]): MenuItem[] {

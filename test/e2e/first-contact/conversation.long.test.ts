@@ -12,7 +12,7 @@ import { servePlatform } from '../../support/engine/platform-server.ts';
 import { serve } from '../../support/http/test-server.ts';
 import { scratch } from '../../support/sources/source-reading.ts';
 
-const { enter, down, interrupt } = keys;
+const { backspace, enter, down, interrupt } = keys;
 
 async function exported() {
   const folder = await scratch();
@@ -149,4 +149,27 @@ test('a column that looks like a flag is asked about, and Enter alone writes not
   await second.answer('name of this mirror?', enter);
   await second.seen('--unsubscribed KZ --channel ch_news=News --words KZ:yes=X --yes');
   expect(await second.ended).toBe(0);
+});
+
+test('each further channel gets an id and a column that no other has', async () => {
+  const folder = await scratch();
+  const rows = ['Nr,Email,News,Offers', '1,ann@example.com,yes,no', '2,bob@example.com,no,yes'];
+  writeFileSync(join(folder, 'people.csv'), [...rows, ''].join('\n'));
+  utimesSync(join(folder, 'people.csv'), new Date(0), new Date(0));
+  const env = { npm_command: 'exec' };
+  const { answer, seen, ended } = inTerminal(['init', 'people.csv'], { cwd: folder, env });
+  await answer('What is the id of the channel', 'ch_news', enter);
+  await answer('Which column is the consent to ch_news?', enter);
+  await answer('Is there another channel?', 'y');
+  await seen('What is the id of the channel');
+  await answer('ch_product', 'ch_news', enter);
+  await answer('this channel has its column already', ...Array(7).fill(backspace), 'ch_x', enter);
+  await answer('Which column is the consent to ch_x?', enter);
+  await answer('Is there another channel?', 'n');
+  await answer('Is this right?', enter);
+  await answer('written to?', enter);
+  await answer('name of this mirror?', enter);
+  await seen('npx crm-mirror check -c mirror.yaml');
+  await seen('--channel ch_news=News ch_x=Offers');
+  expect(await ended).toBe(0);
 });
