@@ -28,7 +28,7 @@ export const retrySchedules = {
   request: { firstMs: 250, factor: 2, longestMs: 5_000, tries: 4, jitter: 'full' },
   /** An opt-out that the platform rejected. Other changes wait until their record changes. */
   rejectedOptOut: { firstMs: hourMs, factor: 2, longestMs: dayMs, ...endless },
-  /** All changes except opt-outs, after the platform refused most of them. */
+  /** All changes except opt-outs, after the platform refused too many of them. */
   quarantine: { firstMs: hourMs, factor: 2, longestMs: dayMs, ...endless },
   rejectedReport: every(dayMs),
   /** An event of the CRM whose run failed; it is a job of a queue. */

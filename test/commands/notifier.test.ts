@@ -59,6 +59,7 @@ test('retries under the same id when the receiver fails, and again after the nex
   await untilHolds(() => expect(told).toHaveLength(2));
   expect(told[1]).toMatchObject({ notice: { type: 'mirror.failed' }, why: undefined });
   expect(heard).toHaveLength(6);
+  expect(new Set(heard.slice(4).map(({ headers }) => headers['webhook-id'])).size).toBe(1);
 });
 
 test('keeps nobody waiting for an unreachable receiver, and gives up when stopped', async () => {

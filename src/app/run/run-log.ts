@@ -5,6 +5,7 @@ import type { Summary } from '../../engine/report/run-summary.ts';
 import type { ErasedOne } from '../../engine/erasure/privacy-deletions.ts';
 import type { Sighting } from '../../engine/watch/unsubscribe-watch.ts';
 import type { Alert } from '../../views/status/run-history.ts';
+import { statusWords } from '../../views/status/run-sections.ts';
 import type { Notice } from '../../views/status/trouble-notice.ts';
 import type { QuietFlags } from '../../compose/command-options.ts';
 import type { Shell } from '../../compose/process-shell.ts';
@@ -98,7 +99,10 @@ export function createLog(shell: Shell, mirror: string) {
         problems: problems.length,
         cannot: cannot?.reduce((sum, { count }) => sum + count, 0),
       };
-      log[at]({ ...summary, ...counts }, `${what} ${summary.status}`);
+      log[at](
+        { ...summary, ...counts },
+        `${what} ${statusWords({ status: summary.status, only: null })}`,
+      );
     },
   };
 }

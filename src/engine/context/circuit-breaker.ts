@@ -38,6 +38,9 @@ const attemptsAtLeast = 20;
 const rejectedAtMost = 0.4;
 const strangersAtMost = 5;
 
+/** Says why a mirror is quarantined. */
+export const refusedTooMany = `the platform refused over ${100 * rejectedAtMost} % of the changes of a run`;
+
 export type CircuitBreaker = ReturnType<typeof createCircuitBreaker>;
 
 export function createCircuitBreaker() {

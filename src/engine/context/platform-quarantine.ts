@@ -17,7 +17,7 @@
 import type { Problem } from '../../domain/errors.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 import { type Meta, storedFact } from '../../store/database/meta-table.ts';
-import type { CircuitBreaker } from './circuit-breaker.ts';
+import { type CircuitBreaker, refusedTooMany } from './circuit-breaker.ts';
 import type { RunContext } from './run-context.ts';
 
 /** Times in milliseconds since the epoch. */
@@ -80,7 +80,7 @@ export function sayQuarantine({ since, until }: Quarantine): Problem {
   return {
     code: 'quarantined',
     reason:
-      `quarantined since ${time(since)}, since the platform refused most changes: until ` +
+      `quarantined since ${time(since)}, since ${refusedTooMany}: until ` +
       `${time(until)} only opt-outs are sent`,
     fix: 'mend what it refuses, then `crm-mirror retry`',
   };

@@ -44,7 +44,7 @@ export interface RunContext extends Pick<Mirror, OfMirror>, Pick<RunOptions, OfO
   facts: LearnedFacts;
   /** Writes to the snapshot in one transaction with other changes that end at the same time. */
   groupCommit: GroupCommit;
-  /** Whether only opt-outs are planned, because the platform refused most changes. */
+  /** Whether only opt-outs are planned, because the platform refused too many changes. */
   quarantined: boolean;
   /** Asks the platform for its time, once in the run. */
   askPlatformTime(): Promise<void>;

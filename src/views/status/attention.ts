@@ -15,6 +15,7 @@ import {
   sayEnd,
 } from '../../engine/report/guard-text.ts';
 import { isExpected } from '../../domain/errors.ts';
+import { refusedTooMany } from '../../engine/context/circuit-breaker.ts';
 import { clockFix } from '../../engine/context/platform-knowledge.ts';
 import type { OutagePart } from '../../store/health-file.ts';
 import { range } from '../../compose/output/format-values.ts';
@@ -343,7 +344,7 @@ function stateLines(standing: CurrentStatus): Attention[] {
     const now = until <= at ? 'the next run tries again' : `only opt-outs are sent until ${until}`;
     found.push({
       code: 'quarantined',
-      text: `quarantined ${when(since)}: the platform refused most changes; ${now}`,
+      text: `quarantined ${when(since)}: ${refusedTooMany}; ${now}`,
       fix: 'correct what it refuses (`crm-mirror runs`), then `crm-mirror retry`',
       since,
     });

@@ -145,7 +145,7 @@ export function changeItem({ told, record, rule }: ShownChange, { status }: Told
 }
 
 /** Formats the status of a run, such as: still running (contacts only) */
-export function statusWords({ status, only }: ToldRun): string {
+export function statusWords({ status, only }: { status: string; only: string | null }): string {
   const words: Record<string, string | undefined> = {
     rejected: 'done, some records have problems',
     held: 'done, some changes await approval',

@@ -118,6 +118,10 @@ describe('what is printed on stderr', () => {
   test('is a log line by a run, unless --quiet or a level forbids it', async () => {
     const world = await mirrored();
     expect((await world.call('sync')).err).toContain('"msg":"run done"');
+    world.people([{ email: 'new@example.com', news: 'perhaps' }]);
+    const { err } = await world.call('sync');
+    expect(err).toContain('"status":"rejected"');
+    expect(err).toContain('"msg":"run done, some records have problems"');
     expect((await world.call('sync', '--quiet')).err).toBe('');
     expect((await world.call('sync', '--log-level', 'error')).err).toBe('');
     expect((await world.call('sync', '--log-level', 'loud')).code).toBe(2);
