@@ -32,8 +32,10 @@ export interface TestRedis {
   remove(keys: string): Promise<void>;
   /** Has it drop keys by this policy when its memory is full. */
   evictBy(policy: string): Promise<void>;
-  /** Has it refuse what needs more than this memory, in megabytes; 0: no longer. */
-  fill(most: number): Promise<void>;
+  /** Has it refuse whatever needs memory, because it has none left. */
+  fill(): Promise<void>;
+  /** Gives it memory again. */
+  empty(): Promise<void>;
   /** It stands still, its connections stay open. */
   pause(): void;
   resume(): void;
@@ -68,8 +70,17 @@ export async function ownRedis(): Promise<TestRedis> {
       }),
     evictBy: (policy) =>
       asked(url, async (redis) => void (await redis.config('SET', 'maxmemory-policy', policy))),
-    fill: (most) =>
-      asked(url, async (redis) => void (await redis.config('SET', 'maxmemory', `${most}mb`))),
+    fill: () =>
+      asked(url, async (redis) => {
+        // So much that no buffer which it gives back meanwhile makes room.
+        await redis.set('full', Buffer.alloc(8_000_000));
+        await redis.config('SET', 'maxmemory', '2mb');
+      }),
+    empty: () =>
+      asked(url, async (redis) => {
+        await redis.config('SET', 'maxmemory', '0');
+        await redis.del('full');
+      }),
     pause: () => void signal('SIGSTOP'),
     resume: () => void signal('SIGCONT'),
     kill: stop,
