@@ -20,7 +20,7 @@
  *   refusals by the platform and the CRM, and their delays     released: tried again
  */
 import type { Deadlines } from '../../records/change-outcome.ts';
-import { release, unerased } from '../../records/contact/consent/decide.ts';
+import { release, unerased, withoutVanished } from '../../records/contact/consent/decide.ts';
 import { memoriesOf } from '../../records/contact/consent/do-not-contact-entries.ts';
 import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 import type { SettlementAsked } from '../../records/contact/settle-conflict.ts';
@@ -85,11 +85,14 @@ export async function allow(
   // The next run would add a vanished contact to the list again. The list is written after this: if
   // the process dies in between, it still protects the person.
   const dropped = transaction(() => {
-    const row = recorded.get('contact', key);
-    if (!row || row.id !== undefined) return false;
-    if (memoriesOf(decodeContact.recorded(row)).length === 0) return false;
-    recorded.drop('contact', key);
-    return true;
+    const before = recorded.get('contact', key);
+    if (!before || before.id !== undefined) return false;
+    const row = decodeContact.recorded(before);
+    if (memoriesOf(row).length === 0) return false;
+    const next = withoutVanished(row);
+    if (next) recorded.put(next);
+    else recorded.drop('contact', key);
+    return next === undefined;
   });
   const ends = taken.map(({ seq }) => ({ seq, why: `allow: ${reason}` }));
   const frees = freed.map(({ seq }) => seq);

@@ -8,8 +8,8 @@ import { factsIn } from '../../engine/context/platform-knowledge.ts';
 import { isDoubtful } from '../../records/contact/consent/platform-opt-outs.ts';
 import {
   decodeContact,
+  emptyRecord,
   type Membership,
-  type RecordedContact,
 } from '../../records/contact/observe/contact-state.ts';
 import { decodeTemplate } from '../../records/template/template-state.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
@@ -24,9 +24,6 @@ export type RecordedEntry = ReturnType<ReturnType<typeof describeRows>>;
 /** What is recorded of a person, whose name is elsewhere. */
 export type RecordedPerson = Omit<RecordedEntry, 'kind' | 'key' | 'name'>;
 
-/** A template has nothing of what is recorded of a person. */
-const nobody: RecordedContact = { channels: {}, contacts: [], defaults: [], outgrown: [] };
-
 /** Returns a function that describes a recorded row. */
 export function describeRows({ snapshot, names }: { snapshot: Snapshot; names: Names }) {
   const facts = factsIn(snapshot);
@@ -34,7 +31,7 @@ export function describeRows({ snapshot, names }: { snapshot: Snapshot; names: N
   const idName = (id: string): string => names({ kind: 'contact', key: id });
   return (row: RecordedRow) => {
     const { kind, key, ownership, id, seenAt, shown, desired } = row;
-    const contact = kind === 'contact' ? decodeContact.recorded(row).value : nobody;
+    const contact = kind === 'contact' ? decodeContact.recorded(row).value : emptyRecord;
     const { channels, contacts, defaults, left, early, renamed, outgrown } = contact;
     return {
       kind,

@@ -381,4 +381,19 @@ export const departures: readonly Regression[] = [
       ),
     ),
   ),
+  found(
+    'after `allow`, our opt-out of a renamed contact was reported as the person’s',
+    told(
+      [wanted],
+      [
+        run(),
+        inCrm(0, 'wants no mail at all'),
+        run({ meanwhile: [{ nth: 1, act: onPlatform(0, 'is given another address') }] }),
+        allowed,
+        inCrm(0, 'wants mail again'),
+        inCrm(0, 'moves to a new address'),
+        run(),
+      ],
+    ),
+  ),
 ];

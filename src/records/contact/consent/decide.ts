@@ -37,6 +37,7 @@ import {
 import {
   type ContactStates,
   decodeContact,
+  emptyRecord,
   type EnrolmentBody,
   type Membership,
   type ObservedContact,
@@ -363,10 +364,23 @@ export function release({
   return { row: { ...row, body, desired: undefined }, parts: own.map(([channel]) => channel) };
 }
 
+/**
+ * Returns what stays recorded of a person who may come back, although the contact vanished: the
+ * contacts that have another address now, because nothing else tells our opt-outs of them from the
+ * person's own. Returns undefined if there are none.
+ */
+export function withoutVanished({
+  value: { renamed },
+  ...row
+}: RecordedContactRow): RecordedRow | undefined {
+  if (!renamed) return undefined;
+  const body = canonicalJson({ ...emptyRecord, renamed });
+  return { ...row, ownership: 'noted', body, desired: undefined };
+}
+
 /** Returns the row of a person whose erasure was revoked; `row` is the recorded one, if any. */
 export function unerased(key: Key, row: RecordedContactRow | undefined): RecordedRow {
-  const before = row?.value ?? { channels: {}, contacts: [], defaults: [], outgrown: [] };
-  const body = canonicalJson({ ...before, allowed: true });
+  const body = canonicalJson({ ...(row?.value ?? emptyRecord), allowed: true });
   const { kind = 'contact', id, ownership = 'noted', shown, seenAt = 0 } = row ?? {};
   return { kind, key, id, ownership, body, shown, desired: undefined, seenAt };
 }

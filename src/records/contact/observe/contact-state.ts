@@ -149,6 +149,14 @@ export const recordedBody = z.object({
 });
 export type RecordedContact = z.infer<typeof recordedBody>;
 
+/** What is recorded of a person before anything is known. */
+export const emptyRecord: RecordedContact = {
+  channels: {},
+  contacts: [],
+  defaults: [],
+  outgrown: [],
+};
+
 export type EnrolmentBody = z.infer<typeof enrolmentBody>;
 export const enrolmentBody = z.object({
   /** The address with which to enrol a person who has no contact, if it is not the key. */

@@ -10,6 +10,7 @@ import { restoredFrom } from '../consent/own-opt-outs.ts';
 import {
   decodeContact,
   type ContactChange,
+  emptyRecord,
   enrolment,
   type Membership,
   type ObservedContact,
@@ -21,8 +22,6 @@ import type { Enrolled } from '../../../platform/api-client.ts';
 import { mayBeDefault, type Evidence, type PlatformFacts } from '../../platform-facts.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
 import { search, type ReadAccess } from '../observe/contact-read.ts';
-
-const nothing: RecordedContact = { channels: {}, contacts: [], defaults: [], outgrown: [] };
 
 /**
  * Returns the row to record after an acknowledged change, or undefined if there is none.
@@ -42,7 +41,7 @@ export function acknowledge(
   const change = decodeContact.change(sent);
   const { op, part, key, value } = change;
   if (op === 'delete' || (op === 'opt_out' && !before)) return afterDelete(before, change);
-  const known = before ? decodeContact.recorded(before).value : nothing;
+  const known = before ? decodeContact.recorded(before).value : emptyRecord;
   const recorded = op === 'create' ? anew(known) : known;
   const ack = { ...acked, answered: observed && decodeContact.observed(observed).value };
   const { found, at } = ack;
@@ -155,7 +154,7 @@ type Answer = Omit<Acknowledged, 'observed'> & { answered: ObservedContact | und
 /** Returns what a creation keeps from the previous contact: its opt-outs. */
 function anew({ channels, outgrown, renamed }: RecordedContact): RecordedContact {
   const outs = Object.entries(channels).filter(([, { is }]) => is === 'opt_out');
-  return { ...nothing, channels: Object.fromEntries(outs), outgrown, renamed };
+  return { ...emptyRecord, channels: Object.fromEntries(outs), outgrown, renamed };
 }
 
 function membership(
