@@ -172,9 +172,9 @@ async function lose(stage: Stage, by: 'loss' | 'restore'): Promise<void> {
   const { world, known, path, reached } = stage;
   await world.clock.advance(2 * timeoutMs);
   if (!existsSync(by === 'loss' ? path : `${path}-backup`)) return;
-  known.audit.excuse(path);
   removeFiles(path);
   if (by === 'restore') copyFileSync(`${path}-backup`, path);
+  known.audit.excuse(path);
   stage.restored ||= by === 'restore';
   stage.opened = 0;
   stage.keys.clear();

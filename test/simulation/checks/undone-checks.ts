@@ -1,5 +1,5 @@
 /** What a run may take back that undoes another, and what later runs may not do again. */
-import type { Person } from '../world/platform-history.ts';
+import { pastOf, type Person } from '../world/platform-history.ts';
 import { checkGuard } from './guard-checks.ts';
 import type { About, Arrival, Known } from './checker-state.ts';
 
@@ -16,7 +16,10 @@ export function checkUndone(
   const isOut = there.some((one) => {
     const state = one.channels.get(channel);
     const isOurs = state?.is === 'opt_out' && state.by === 'us';
-    return isOurs && state.at >= (at ?? 0) && state.at < since;
+    const past = pastOf(state).filter((other) => other.at >= (at ?? 0));
+    // A person who signs up ends what was undone: an opt-out of ours after that is another one.
+    const signedUp = past.some(({ is, by }) => is === 'opt_in' && by === 'others');
+    return isOurs && !signedUp && state.at >= (at ?? 0) && state.at < since;
   });
   const wrong = at !== undefined && isOut && `${what}, that was undone, and the CRM is as it was`;
   judge('what was undone stays so until the CRM states something else', wrong);

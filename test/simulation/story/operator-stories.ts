@@ -219,4 +219,27 @@ export const operatorStories: readonly Regression[] = [
     ),
     told([member, member], [...twoBack, reject(), reset, calm, calm], tight),
   ),
+  found(
+    'a decision that waited for the audit log is lost with the snapshot',
+    told([member, member], [...twoBack, approval, { is: 'loss' }, run()], tight),
+  ),
+  found(
+    'a person who signs up after an undo is opted in again after an absence',
+    told(
+      [wanted, wanted],
+      [
+        run(),
+        run({ undoes: 0 }),
+        happens(onPlatform(0, 'signs up for the newsletter')),
+        inCrm(0, 'is removed'),
+        run(),
+        day,
+        inCrm(1, 'states a new will'),
+        run(),
+        inCrm(0, 'is new'),
+        run(),
+      ],
+      { absent: 'opt_out' },
+    ),
+  ),
 ];
