@@ -16,6 +16,13 @@ import {
 } from '../worker/mirror-folder.ts';
 import { drainNode, type Fleet, isWithoutDisk, readFleet } from '../compose/fleet/fleet.ts';
 import { fleetSections, type ShownFleet, shownFleet } from '../views/status/fleet-sections.ts';
+import {
+  mirrorRow,
+  mirrorsSections,
+  readStanding,
+  type ShownMirror,
+  sortMirrors,
+} from '../views/status/mirrors.ts';
 import { connectQuickly, type Quick } from '../compose/queues/redis-connections.ts';
 
 const options = {
@@ -38,8 +45,19 @@ export const parts = {
 async function status(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const fleets: ShownFleet[] = [];
-  const unusable = await withFleets(flags, shell, async (fleet, mirrors) => {
-    fleets.push(shownFleet(fleet, mirrors));
+  const shown: ShownMirror[] = [];
+  const unusable = await withFleets(flags, shell, async (fleet, own) => {
+    fleets.push(
+      shownFleet(
+        fleet,
+        own.map(({ mirror }) => mirror),
+      ),
+    );
+    const holders = new Map(fleet.mirrors.map(({ name, holder }) => [name, holder]));
+    for (const config of own) {
+      const worker = holders.get(config.mirror) ?? 'nobody';
+      shown.push({ ...readStanding(config), config, worker });
+    }
   });
   const all: ShownFleet = {
     workers: fleets.flatMap(({ workers }) => workers),
@@ -48,9 +66,12 @@ async function status(command: Command, shell: Shell): Promise<number> {
   };
   const nodes = all.workers.map(({ row }) => row);
   const withoutDisk = all.withoutDisk.map(({ name, diskHost: host }) => ({ mirror: name, host }));
-  const document = { nodes, withoutHome: all.withoutHome, withoutDisk, unusable };
-  const code = exitCode(unusable.length === 0 ? 'done' : 'failed');
-  return print({ document, sections: fleetSections(all, { unusable }), code }, flags, shell);
+  const mirrors = sortMirrors(shown).map(mirrorRow);
+  const document = { nodes, withoutHome: all.withoutHome, withoutDisk, unusable, mirrors };
+  const isServed = unusable.length + all.withoutHome.length === 0;
+  const code = exitCode(isServed ? 'done' : 'failed');
+  const sections = [...mirrorsSections(shown), ...fleetSections(all, { unusable })];
+  return print({ document, sections, code }, flags, shell);
 }
 
 async function drain(command: Command, shell: Shell): Promise<number> {
@@ -103,14 +124,14 @@ function drainWords(node: string, others: number, stay: readonly string[]): stri
 async function withFleets(
   flags: Flags,
   shell: Shell,
-  act: (fleet: Fleet, mirrors: readonly string[], quick: Quick) => Promise<void>,
+  act: (fleet: Fleet, mirrors: readonly Workable[], quick: Quick) => Promise<void>,
 ): Promise<readonly string[]> {
   const { usable, unusable } = await configsOf(flags, shell);
   for (const [url, own] of Map.groupBy(usable, ({ redis }) => redis)) {
     const mirrors = own.map(({ mirror }) => mirror);
     const quick = connectQuickly(url);
     try {
-      await act(await readFleet(quick, mirrors), mirrors, quick);
+      await act(await readFleet(quick, mirrors), own, quick);
     } finally {
       quick.close();
     }
@@ -127,20 +148,23 @@ async function configsOf(
   shell: Shell,
 ): Promise<{ usable: readonly Workable[]; unusable: readonly string[] }> {
   const load = (file: string): Workable => workable(loadConfig(file, shell.env));
-  if (mirrors === undefined) {
-    if (config === undefined) throw new Invalid('name a folder with --mirrors, or a file with -c');
-    return { usable: [load(config)], unusable: [] };
-  }
-  if (config !== undefined) throw namedTwice();
+  if (mirrors !== undefined && config !== undefined) throw namedTwice();
+  if (mirrors !== undefined) return readFolder(mirrors, load, shell);
+  if (config === undefined) throw new Invalid('name a folder with --mirrors, or a file with -c');
+  return { usable: [load(config)], unusable: [] };
+}
+
+/** Does the same for a folder, whose files `load` reads. */
+export async function readFolder(folder: string, load: (file: string) => Workable, shell: Shell) {
   const { note } = shell;
-  const folder = openMirrorFolder({ folder: mirrors, clock: systemClock, load, note });
-  const files = [...(await folder.read()).values()];
+  const { read } = openMirrorFolder({ folder, clock: systemClock, load, note });
+  const files = [...(await read()).values()];
   const refused = files.filter(isRefused);
   for (const { why } of refused) note(`crm-mirror: ${why.replaceAll('\n', '\ncrm-mirror: ')}`);
   const usable = files.flatMap((one) => (isRefused(one) ? [] : [one]));
   if (usable.length === 0) {
     const fix = 'correct the files, or name another folder with --mirrors';
-    throw new Invalid(`${mirrors}: no file can be used`, { fix });
+    throw new Invalid(`${folder}: no file can be used`, { fix });
   }
   return { usable, unusable: refused.map(({ file }) => basename(file)) };
 }

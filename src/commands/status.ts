@@ -3,7 +3,12 @@ import { type FlagsOf, naming, verbose } from '../compose/command-options.ts';
 import { renderProblem } from '../domain/errors.ts';
 import { attentionOf } from '../views/status/attention.ts';
 import { askRedis } from '../views/status/next-runs.ts';
-import { look } from '../app/snapshot-command.ts';
+import { look, print } from '../app/snapshot-command.ts';
+import { exitCode } from '../compose/output/exit-codes.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { mirrorRow, mirrorsSections, readStanding, sortMirrors } from '../views/status/mirrors.ts';
+import { namedTwice, nothingDue } from '../worker/mirror-folder.ts';
+import { readFolder } from './fleet.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { currentStatusOf } from '../views/status/status-document.ts';
 import { attentionSection, statusSection } from '../views/status/status-sections.ts';
@@ -11,17 +16,23 @@ import { attentionSection, statusSection } from '../views/status/status-sections
 export const options = {
   ...naming,
   ...verbose,
+  'mirrors <folder>': 'one line for each mirror of a folder of configurations, worst first',
 };
 type Flags = FlagsOf<typeof options>;
 
 export const help = `
 Reads the snapshot only and changes nothing, so it works during a run. The exit code is 0 whatever
-the state; with --json, \`ok\` is false and \`attention\` says why if something needs attention.`;
+the state; with --json, \`ok\` is false and \`attention\` says why if something needs attention.
+With --mirrors, it is 1 if a file cannot be used.`;
 
 /** Prints the status of the mirror: first what needs attention, then everything else. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
-  const { verbose: isVerbose = false } = flags;
+  const { verbose: isVerbose = false, mirrors } = flags;
+  if (mirrors !== undefined) {
+    if (command.getOptionValueSource('config') === 'cli') throw namedTwice();
+    return showFolder(mirrors, flags, shell);
+  }
   return look(flags, shell, async (seen) => {
     const standing = currentStatusOf(seen);
     const next = await askRedis(seen.config, standing);
@@ -42,4 +53,17 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       sections: [attentionSection(standing, attention), statusSection(standing, next, isVerbose)],
     };
   });
+}
+
+/** Prints a line for each mirror of a folder, whether workers serve them or cron runs them. */
+async function showFolder(folder: string, flags: Flags, shell: Shell): Promise<number> {
+  const load = (file: string) => {
+    const config = loadConfig(file, shell.env);
+    return { ...config, redis: config.redis ?? '', schedule: config.schedule ?? nothingDue };
+  };
+  const { usable, unusable } = await readFolder(folder, load, shell);
+  const shown = usable.map((config) => ({ ...readStanding(config), config }));
+  const document = { mirrors: sortMirrors(shown).map(mirrorRow), unusable };
+  const code = exitCode(unusable.length === 0 ? 'done' : 'failed');
+  return print({ document, sections: mirrorsSections(shown), code }, flags, shell);
 }

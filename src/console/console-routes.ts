@@ -1,7 +1,9 @@
 /**
  * Registers the console:
  *
- *   GET   /                          all mirrors
+ *   GET   /                          all mirrors, or those of a state
+ *   POST  /people                    the mirrors that know a person
+ *   POST  /steer                     pauses or resumes the mirrors shown
  *   GET   /fleet, POST /fleet/drain  the workers that share the mirrors of a folder
  *   GET   /m/<mirror>/…              the pages of one (mirror-routes.ts)
  *   GET   /m/<mirror>/live           what is going on, as server-sent events
@@ -39,9 +41,11 @@ import { nothingHere, serveMirrors } from './mirror-routes.ts';
 import {
   type ConsoleFleet,
   drainInFleet,
+  findInMirrors,
   type RefusedConfiguration,
   showFleet,
   showMirrors,
+  steerMirrors,
 } from './pages/mirrors.ts';
 
 /** The parts of the console. */
@@ -161,9 +165,13 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
     inside.get('/', async (request, reply) =>
       showMirrors(request, reply, mirrors(), {
         refused: refused(),
-        hasFleet: fleets().length > 0,
+        fleets: fleets(),
         clock: options.clock,
       }),
+    );
+    inside.post('/people', async (request, reply) => findInMirrors(request, reply, mirrors()));
+    inside.post('/steer', { preHandler: scope.csrfProtection }, async (request, reply) =>
+      steerMirrors(request, reply, mirrors()),
     );
     inside.get('/fleet', async (request, reply) =>
       fleets().length === 0 ? nothingHere(request, reply) : showFleet(request, reply, fleets()),

@@ -4,7 +4,7 @@ import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { look, startConsole, viewer } from '../support/console/running-console.ts';
 
 /** The forms that change nothing of a mirror: the session, and a search. */
-const harmless = ['POST /m/:mirror/people', 'POST /sign-in', 'POST /sign-out'];
+const harmless = ['POST /people', 'POST /m/:mirror/people', 'POST /sign-in', 'POST /sign-out'];
 
 /** The forms that have the CRM or the platform asked: as guarded as the actions. */
 const questions = [
@@ -60,7 +60,7 @@ test('every form is an action, apart from the session, the search and questions'
   const { acts, running } = await opened();
   expect(acts.length).toBeGreaterThan(15);
   const others = acts.filter((route) => !route.startsWith('POST /m/:mirror/do/'));
-  expect(others).toEqual(['POST /fleet/drain', ...questions]);
+  expect(others).toEqual(['POST /steer', 'POST /fleet/drain', ...questions]);
   expect(running.routes.filter((route) => !/^(GET|HEAD|POST) /.test(route))).toEqual([]);
   for (const route of harmless) expect(running.routes).toContain(route);
 });

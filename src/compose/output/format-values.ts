@@ -10,6 +10,11 @@ export function exactInstant(at: number): string {
   return new Date(at).toISOString();
 }
 
+/** Formats the time of day in UTC: 02:17 UTC */
+export function timeOfDay(at: number): string {
+  return `${new Date(at).toISOString().slice(11, 16)} UTC`;
+}
+
 /** Formats elapsed time, rounded down, in at most two units: 40 s, 12 min, 3 h 12 min, 2 d 4 h */
 export function range(ms: number): string {
   const minutes = Math.floor(ms / 60_000);

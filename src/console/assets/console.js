@@ -31,6 +31,19 @@ for (const area of document.querySelectorAll('[data-live]')) {
   });
 }
 
+// A page of many mirrors is asked for anew, unless somebody uses it.
+for (const area of document.querySelectorAll('[data-refresh]')) {
+  setInterval(async () => {
+    if (document.hidden || area.contains(document.activeElement)) return;
+    const answer = await fetch(location.href, { redirect: 'error' }).catch(() => undefined);
+    if (!answer?.ok) return;
+    const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    area.replaceChildren(...(page.getElementById(area.id)?.childNodes ?? []));
+    document.title = page.title;
+    nameLocalTimes(area);
+  }, area.dataset.refresh * 1000);
+}
+
 const style = getComputedStyle(document.documentElement);
 const color = (name) => style.getPropertyValue(name).trim();
 const seriesColors = ['--plot-1', '--plot-2', '--plot-3', '--plot-4', '--plot-5', '--plot-6'];

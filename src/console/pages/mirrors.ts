@@ -1,6 +1,6 @@
 /**
- * Shows all mirrors, those that need attention first, and the workers that share them, which
- * operators can drain.
+ * Shows all mirrors, those that need attention first, finds a person in all of them, and lets
+ * operators pause and resume them; shows the workers that share them, which operators can drain.
  */
 import { basename } from 'node:path';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -8,13 +8,24 @@ import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { counted } from '../../domain/values/counted.ts';
 import type { Fleet } from '../../compose/fleet/fleet.ts';
+import { isExpected } from '../../domain/errors.ts';
 import { inTurns } from '../../engine/context/work-in-parts.ts';
-import { rank } from '../../views/status/attention.ts';
-import { stateWord } from '../../views/status/status-sections.ts';
-import type { ConsoleMirror, PageStatus } from '../view/console-mirror.ts';
+import { mirrorStates } from '../../views/status/status-sections.ts';
+import type { ConsoleMirror } from '../view/console-mirror.ts';
 import { fleetSections, shownFleet } from '../../views/status/fleet-sections.ts';
-import { html, type Html, prose, sectionsHtml } from '../../views/render/html.ts';
+import {
+  countStates,
+  fixOf,
+  mirrorsSections,
+  type ShownMirror,
+  stateOf,
+} from '../../views/status/mirrors.ts';
+import type { Section, Text } from '../../views/sections.ts';
+import { html, type Html, raw, sectionsHtml } from '../../views/render/html.ts';
+import { consoleText, personLink } from '../view/console-text.ts';
+import { textField } from '../view/form.ts';
 import { linkTo } from '../view/page.ts';
+import { findPeople } from './people.ts';
 import { csrfOf, formOf, sendOperatorsOnly, sendPage } from '../view/layout.ts';
 
 /** A file of a mirror that cannot be used, so that the mirror is stopped. */
@@ -24,62 +35,211 @@ export interface RefusedConfiguration {
   why: string;
 }
 
+interface MirrorsPage {
+  refused: readonly RefusedConfiguration[];
+  /** Not empty if workers share the mirrors; they are asked who serves which. */
+  fleets: readonly ConsoleFleet[];
+  clock: Clock;
+}
+
+const filters = z.object({ state: z.string().default(''), name: z.string().default('') }).catch({
+  state: '',
+  name: '',
+});
+
 /**
- * Sends the page of all mirrors; if there is only one, the browser is sent to its page. `hasFleet`:
- * workers share the mirrors, and the console shows them.
+ * Sends the page of all mirrors, or of those of a state or with such a name; if there is only one
+ * mirror, the browser is sent to its page.
  */
 export async function showMirrors(
   request: FastifyRequest,
   reply: FastifyReply,
   mirrors: readonly ConsoleMirror[],
-  options: { refused: readonly RefusedConfiguration[]; hasFleet: boolean; clock: Clock },
+  { refused, fleets, clock }: MirrorsPage,
 ): Promise<void> {
-  const { refused, hasFleet, clock } = options;
   const [only, ...others] = mirrors;
-  if (only && others.length === 0 && refused.length === 0 && !hasFleet) {
+  if (only && others.length === 0 && refused.length === 0 && fleets.length === 0) {
     await reply.redirect(linkTo({ mirror: only }), 303);
     return;
   }
   const places = Map.groupBy(mirrors, ({ isElsewhere }) => isElsewhere());
   const [here, there] = [places.get(false) ?? [], places.get(true) ?? []];
-  const seen: { mirror: ConsoleMirror; seen: PageStatus }[] = [];
+  const workers = await workersOf(fleets);
+  const seen: ShownMirror[] = [];
   // Hundreds of snapshots take seconds, in which this process has other things to do.
-  for await (const mirror of inTurns({ clock }, here)) seen.push({ mirror, seen: mirror.status() });
-  const ordered = seen.toSorted((a, b) => urgency(b.seen) - urgency(a.seen));
-  const card = (name: string | Html, tone: string, lines: readonly (string | Html)[]): Html =>
-    html`<li class="card ${tone}">
-      <h2>${name}</h2>
-      ${lines.map((line) => html`<p>${line}</p>`)}
-    </li>`;
-  const chip = (tone: string, text: string) => html`<span class="chip ${tone}">${text}</span>`;
-  const cards = ordered.map(({ mirror, seen: { status, attention } }) => {
-    const { tone, text } = stateWord(status, attention);
-    const name = html`<a href="${linkTo({ mirror })}">${status.mirror}</a>`;
-    const worst = attention[0]?.text ?? 'Nothing needs attention.';
-    return card(name, tone, [chip(tone, text), worst]);
-  });
-  const where = html`<a href="/fleet">Another worker</a> has it, with its snapshot on a disk of its
-    own: the console of that worker shows it.`;
-  const elsewhere = there.map(({ config }) => card(config.mirror, '', [where]));
-  const stopped = refused.map(({ file, why }) => {
-    const is = chip('bad', 'Stopped: this file cannot be used');
-    return card(basename(file), 'bad', [is, ...why.split('\n').map(prose)]);
-  });
-  const urgent = refused.length + ordered.filter((one) => urgency(one.seen) > 0).length;
-  const well = elsewhere.length > 0 ? 'The mirrors here are well' : 'All mirrors are well';
+  for await (const { config, status } of inTurns({ clock }, here)) {
+    seen.push({ ...status(), config, worker: workers?.get(config.mirror) });
+  }
+  const { state, name } = filters.parse(request.query);
+  const named = seen.filter(({ config }) => config.mirror.includes(name.trim().toLowerCase()));
+  const shown = named.filter((one) => state === '' || stateOf(one) === state);
+  const link = (is: string, text: string): Html => {
+    const current = is === state ? raw('aria-current="true"') : '';
+    const query = new URLSearchParams({ state: is, name });
+    return html`<a class="filter" href="/?${query}" ${current}>${text}</a>`;
+  };
+  const counts = countStates(named).map(([is, n]) => link(is, `${mirrorStates[is]} ${n}`));
+  const stopped: Section = {
+    title: 'Files that cannot be used: their mirrors are stopped',
+    lines: refused.flatMap(({ file, why }) =>
+      why.split('\n').map((line): Text => [{ tone: 'bad', text: basename(file) }, ' ', line]),
+    ),
+  };
+  const away: Section = {
+    title: 'On a disk of another worker, whose console shows them',
+    lines: there.map(({ config: { mirror } }) => mirror),
+    isList: true,
+  };
+  const urgent = refused.length + seen.filter((one) => stateOf(one) === 'attention').length;
+  const well = there.length > 0 ? 'The mirrors here are well' : 'All mirrors are well';
   const needs = urgent === 1 ? '1 mirror needs attention' : `${urgent} mirrors need attention`;
+  const csrf = csrfOf(reply, request.visitor);
+  const toWorkers = html`<p><a href="/fleet">The workers that serve them</a></p>`;
+  const workersLink = fleets.length > 0 ? toWorkers : '';
+  const pageLink = (mirror: string): string => `/m/${mirror}`;
+  const sections = [stopped, ...mirrorsSections(shown, false), away];
+  const fixes = new Map(shown.map((one) => [one.config.mirror, fixOf(one)]));
+  const forms = (name: string): Html | '' => {
+    const mirror = here.find(({ config }) => config.mirror === name);
+    const fix = fixes.get(name) ?? '';
+    return mirror && fix !== '' ? html`<br /><small>${consoleText({ mirror }, fix)}</small>` : '';
+  };
   await sendPage(request, reply, {
     title: urgent === 0 ? well : needs,
-    body: html`${hasFleet ? html`<p><a href="/fleet">The workers that serve them</a></p>` : ''}
-      <ul class="cards">
-        ${stopped} ${cards} ${elsewhere}
-      </ul>`,
+    csrf,
+    body: html`${workersLink}
+      <div class="row">
+        ${personForm('')}
+        <form class="action" method="get" action="/">
+          <input type="hidden" name="state" value="${state}" />
+          ${textField('Name of the mirror', { name: 'name', value: name, isOptional: true })}
+          <button class="second">Filter</button>
+        </form>
+      </div>
+      <div id="mirrors" data-refresh="10">
+        <p class="filters">${link('', `All ${named.length}`)} ${counts}</p>
+        ${sectionsHtml(sections, { pageLink, forms })}
+      </div>
+      ${steeringForm(request, csrf, shown)}`,
   });
 }
 
-/** Returns how urgent a mirror is: 0 if nothing needs attention, most if the worst does. */
-function urgency({ attention: [worst] }: PageStatus): number {
-  return worst ? 1 / (1 + rank(worst)) : 0;
+/** Returns who serves each mirror; undefined if there are no fleets, or Redis is away. */
+async function workersOf(
+  fleets: readonly ConsoleFleet[],
+): Promise<ReadonlyMap<string, string> | undefined> {
+  if (fleets.length === 0) return undefined;
+  try {
+    const all = await Promise.all(fleets.map(async ({ read }) => read()));
+    const mirrors = all.flatMap((fleet) => fleet.mirrors);
+    return new Map(mirrors.map(({ name, holder = 'nobody' }) => [name, holder]));
+  } catch (error) {
+    if (isExpected(error)) return undefined;
+    throw error;
+  }
+}
+
+function personForm(who: string): Html {
+  const field = { name: 'who', value: who, example: 'address, CRM id or hash' };
+  return html`<form class="action" method="post" action="/people">
+    ${textField('Find a person in all mirrors', field)}
+    <button class="second">Find</button>
+  </form>`;
+}
+
+const searched = z.object({ who: z.string() });
+
+/** Searches all mirrors for a person, and sends the page of those found. It changes nothing. */
+export async function findInMirrors(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  mirrors: readonly ConsoleMirror[],
+): Promise<void> {
+  const { visitor } = request;
+  const { who } = formOf(request, searched);
+  const user = { name: '', role: 'viewer', seesAddresses: false, ...visitor } as const;
+  const found: Html[] = [];
+  for (const mirror of mirrors) {
+    if (mirror.isElsewhere()) continue;
+    const links = await mirror.read(user, async (seen) => {
+      const { keys, isExact = false } = await findPeople(seen, who, user);
+      const { snapshot, names } = seen;
+      if (!snapshot || !isExact) return [];
+      return keys.map(
+        (key) =>
+          html`<li>
+            ${mirror.config.mirror}:
+            <a href="${personLink({ mirror }, snapshot, key)}"
+              >${names({ kind: 'contact', key })}</a
+            >
+          </li>`,
+      );
+    });
+    found.push(...links);
+  }
+  const none = html`<p class="flash">No mirror has a record of this person.</p>`;
+  const list = html`<ul>
+    ${found}
+  </ul>`;
+  await sendPage(request, reply, {
+    title: found.length === 0 ? 'Nobody was found' : `Found in ${counted(found.length, 'mirror')}`,
+    body: html`${personForm(who.slice(0, 300))}
+      <div role="status">${found.length === 0 ? none : list}</div>
+      <p><a href="/">All mirrors</a></p>`,
+  });
+}
+
+function steeringForm(
+  { visitor }: FastifyRequest,
+  csrf: string,
+  shown: readonly ShownMirror[],
+): Html | '' {
+  if (visitor?.role !== 'operator' || shown.length === 0) return '';
+  const all = shown.map(({ config }) => config.mirror);
+  const which = counted(all.length, 'mirror');
+  return html`<details>
+    <summary>Pause or resume ${all.length === 1 ? 'it' : `these ${which}`}</summary>
+    <form class="action" method="post" action="/steer">
+      <input type="hidden" name="csrf" value="${csrf}" />
+      <input type="hidden" name="mirrors" value="${all.join(' ')}" />
+      ${textField('Reason', { name: 'reason' })}
+      <button name="what" value="pause">Pause ${which}</button>
+      <button class="second" name="what" value="resume">Resume ${which}</button>
+    </form>
+  </details>`;
+}
+
+const steered = z.object({
+  what: z.enum(['pause', 'resume']),
+  mirrors: z.string(),
+  reason: z.string().max(300),
+});
+
+/** Pauses or resumes the mirrors that the page showed, for an operator; then shows the page. */
+export async function steerMirrors(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  mirrors: readonly ConsoleMirror[],
+): Promise<void> {
+  const { visitor } = request;
+  if (visitor?.role !== 'operator') {
+    await sendOperatorsOnly(request, reply);
+    return;
+  }
+  const { what, reason, mirrors: asked } = formOf(request, steered);
+  const wanted = asked.split(' ');
+  const lines: string[] = [];
+  let isDone = true;
+  for (const { config, run } of mirrors) {
+    if (!wanted.includes(config.mirror)) continue;
+    const { code, lines: said } = await run(visitor, [what, '--reason', reason]);
+    isDone &&= code === 0;
+    lines.push(
+      ...(code === 0 ? said.slice(0, 1) : said.map((line) => `${config.mirror}: ${line}`)),
+    );
+  }
+  request.session.set('flash', { kind: isDone ? 'good' : 'bad', lines });
+  await reply.redirect('/', 303);
 }
 
 /** The workers that share mirrors over one Redis, as one of them sees them. */

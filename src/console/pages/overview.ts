@@ -22,7 +22,8 @@ import { actionForm, liveArea, progressLine } from '../view/form.ts';
 import { html, type Html, prose, sectionsHtml, tiles, timeText } from '../../views/render/html.ts';
 import { names, numbers } from '../../views/sections.ts';
 import { linkTo, orFault, type Page, type PageRequest } from '../view/page.ts';
-import type { PageStatus, PageStatusAndNext } from '../view/console-mirror.ts';
+import type { PageStatusAndNext } from '../view/console-mirror.ts';
+import type { Standing } from '../../views/status/mirrors.ts';
 import { rehearsalLink } from './rehearsal.ts';
 import type { OptOutOrigin } from '../../store/tables/run-figures.ts';
 import { unreadable } from '../../views/status/attention.ts';
@@ -57,11 +58,11 @@ export function statusPieces(
 }
 
 /** Returns whether the status says nothing, because the snapshot cannot be read. */
-function isUnreadable({ attention }: PageStatus): boolean {
+function isUnreadable({ attention }: Standing): boolean {
   return attention.some(({ code }) => code === 'snapshot_unreadable');
 }
 
-function stateSection(request: PageRequest, seen: PageStatus): Html {
+function stateSection(request: PageRequest, seen: Standing): Html {
   const { status } = seen;
   const { tone, text } = stateWord(status, seen.attention);
   const { running } = status;
@@ -97,7 +98,7 @@ function stateSection(request: PageRequest, seen: PageStatus): Html {
     <div class="row">${runForms(request, seen)} ${rehearsalLink(request)}</div>`;
 }
 
-function runForms(request: PageRequest, { status }: PageStatus): Html | '' {
+function runForms(request: PageRequest, { status }: Standing): Html | '' {
   if (request.user.role !== 'operator') return '';
   if (status.paused) {
     const label = 'End the pause';
@@ -116,7 +117,7 @@ function runForms(request: PageRequest, { status }: PageStatus): Html | '' {
     </details>`;
 }
 
-function attentionPart(request: PageRequest, { status, attention }: PageStatus): Html {
+function attentionPart(request: PageRequest, { status, attention }: Standing): Html {
   if (attention.length === 0) {
     return html`<p class="quiet">${status.mirror}: ${consoleText(request, calmWords(status))}.</p>`;
   }
@@ -201,7 +202,7 @@ export const limitsPage: Page = {
 /** Returns the parts of the page that change while it is open, by id. */
 export function limitPieces(
   { mirror }: PageRequest,
-  { status, attention }: PageStatus,
+  { status, attention }: Standing,
 ): Record<string, Html> {
   const unread = attention.find(({ code }) => code === 'snapshot_unreadable');
   const { running, limits: stored } = status;

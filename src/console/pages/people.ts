@@ -32,7 +32,7 @@ export const peoplePage: Page = {
   show: async (request) => contentOf(request, ''),
   async search(request, { who = '' }) {
     const found = await request.mirror.read(request.user, async (seen) => {
-      const { keys, isExact = false, none } = await find(seen, who, request.user);
+      const { keys, isExact = false, none } = await findPeople(seen, who, request.user);
       const [only, ...others] = keys;
       const { snapshot, names } = seen;
       if (!snapshot || only === undefined) return html`<p class="flash">${prose(none ?? '')}</p>`;
@@ -55,7 +55,7 @@ export const peoplePage: Page = {
  * Returns the people found, or why there are none. `isExact`: the words name these people, instead
  * of only the beginning of their addresses.
  */
-async function find(
+export async function findPeople(
   { snapshot, ...seen }: Seen,
   who: string,
   user: PageRequest['user'],

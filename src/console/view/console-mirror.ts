@@ -6,13 +6,8 @@ import type { Clock } from '../../domain/clock.ts';
 import { Busy, renderProblem } from '../../domain/errors.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { Config } from '../../config/config.ts';
-import {
-  type Attention,
-  attentionOf,
-  outageLines,
-  unreadable,
-  worstFirst,
-} from '../../views/status/attention.ts';
+import { type Attention, worstFirst } from '../../views/status/attention.ts';
+import { readStanding, type Standing } from '../../views/status/mirrors.ts';
 import { askRedis, type NextRuns, readNextRuns } from '../../views/status/next-runs.ts';
 import type { Platform } from '../../platform/platform.ts';
 import { assemble } from '../../compose/assemble-mirror.ts';
@@ -23,11 +18,6 @@ import { exitCode } from '../../compose/output/exit-codes.ts';
 import { renderLine } from '../../compose/output/text-style.ts';
 import type { QueueView } from '../../compose/queues/queue-view.ts';
 import { see, type Seen } from '../../views/lookup/seen-mirror.ts';
-import {
-  type CurrentStatus,
-  readCurrentStatus,
-  statusWithoutSnapshot,
-} from '../../views/status/status-document.ts';
 import type { User } from '../access/access-rules.ts';
 import { createJobs, type Jobs } from './jobs.ts';
 
@@ -41,7 +31,7 @@ export interface ConsoleMirror {
    * many pages, or a page that is updated each second, cost a tenth of a processor at most, also if
    * it cannot be read. After a command of the console, it is read again.
    */
-  status(): PageStatus;
+  status(): Standing;
   /** Returns the status, and what Redis has of the schedule. */
   statusAndNext(): Promise<PageStatusAndNext>;
   /** Returns whether another worker has the mirror, and its snapshot on a disk of its own. */
@@ -80,15 +70,15 @@ export interface CommandResult extends CommandAnswer {
 
 /** Keeps the last status, or why it could not be read, for a time that follows from its cost. */
 function keptStatus(config: Config, { clock, faults = () => [] }: ConsoleMirrorOptions) {
-  let last: { status(): PageStatus; until: number } | undefined;
-  const keep = (beganMs: number, status: () => PageStatus, mostMs = Number.POSITIVE_INFINITY) => {
+  let last: { status(): Standing; until: number } | undefined;
+  const keep = (beganMs: number, status: () => Standing, mostMs = Number.POSITIVE_INFINITY) => {
     const endedMs = clock.monotonic();
     last = { status, until: endedMs + Math.min(mostMs, ageAtMost * (endedMs - beganMs)) };
     return last;
   };
   const readNow = (beganMs: number) => {
     try {
-      const status = readPageStatus(config, patienceMs);
+      const status = readStanding(config, patienceMs);
       return keep(beganMs, () => status);
     } catch (error) {
       const fail = (): never => {
@@ -99,7 +89,7 @@ function keptStatus(config: Config, { clock, faults = () => [] }: ConsoleMirrorO
   };
   return {
     forget: () => void (last = undefined),
-    read(): PageStatus {
+    read(): Standing {
       const nowMs = clock.monotonic();
       const { status } = last && nowMs < last.until ? last : readNow(nowMs);
       const known = status();
@@ -165,7 +155,7 @@ export function consoleMirror(
       const [fault] = options.faults?.() ?? [];
       const { code } = result;
       if (!fault || code !== exitCode('busy')) return result;
-      if (readPageStatus(config, patienceMs).status.paused !== null) return result;
+      if (readStanding(config, patienceMs).status.paused !== null) return result;
       const why = renderProblem({ reason: fault.text, fix: fault.fix });
       const line = `The worker was not given this command. ${why}`;
       return { code, out: '', err: line, lines: [line] };
@@ -219,31 +209,8 @@ async function runAs(user: User, shell: Shell, argv: readonly string[]): Promise
   return { code, out: lines.join('\n'), err: notes.join('\n'), lines: [...lines, ...notes] };
 }
 
-/** The status, and what follows from it. It names no person by address. */
-export interface PageStatus {
-  status: CurrentStatus;
-  attention: Attention[];
-}
-
 /** The same with the next runs. */
-export type PageStatusAndNext = PageStatus & { next: NextRuns };
-
-/**
- * Reads the status of a mirror. A snapshot that cannot be read is what needs attention.
- * `timeoutMs`: how long a lock of the snapshot is waited for.
- */
-function readPageStatus(config: Config, timeoutMs?: number): PageStatus {
-  let status: CurrentStatus;
-  try {
-    status = readCurrentStatus(config, timeoutMs);
-  } catch (error) {
-    const fault = unreadable(error);
-    if (!fault) throw error;
-    status = statusWithoutSnapshot(config);
-    return { status, attention: worstFirst([fault, ...outageLines(status.outages, status.at)]) };
-  }
-  return { status, attention: attentionOf(status) };
-}
+export type PageStatusAndNext = Standing & { next: NextRuns };
 
 /** How many processes, and how many questions to the CRM or the platform, go on at once. */
 const processesAtOnce = 2;

@@ -1,6 +1,6 @@
 /** Prints sections in a browser. The template `html` escapes values, but no pieces of HTML. */
 import { html, raw } from 'hono/html';
-import { dayText, range } from '../../compose/output/format-values.ts';
+import { dayText, range, timeOfDay } from '../../compose/output/format-values.ts';
 import { visibleLine } from '../../compose/output/visible-text.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import {
@@ -48,7 +48,7 @@ export function timeAgo(instant: string, now: string): Html {
 
 /** Returns the text of such a time. */
 export function timeText(instant: string): string {
-  return `${dayText(instant)}, ${new Date(instant).toISOString().slice(11, 16)} UTC`;
+  return `${dayText(instant)}, ${timeOfDay(Date.parse(instant))}`;
 }
 
 /** Shows figures: what each counts, and the address of what it is about. */
@@ -176,7 +176,7 @@ function tableHtml({ columns, rows }: Table, reader: HtmlReader): Html {
               const cell = html`${textHtml(cells[at] ?? '', reader)}${isLast(at) ? after : ''}`;
               if (holds === 'names') return html`<th scope="row">${cell}</th>`;
               // On a phone, each row is a block in which the cells have their titles.
-              const named = title === '' ? '' : html` data-title="${title}"`;
+              const named = title === '' || cells[at] === '' ? '' : html` data-title="${title}"`;
               return html`<td class="${style(holds)}" ${named}>${cell}</td>`;
             })}
           </tr>`;

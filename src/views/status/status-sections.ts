@@ -243,23 +243,44 @@ function returnWords({ waiting, since, rejected }: NonNullable<CurrentStatus['re
   return `${waiting} not reported to the CRM yet${sinceWhen}; ${rejected.count} refused by it`;
 }
 
+/** How a mirror stands, worst first, and the words for it among others. */
+export const mirrorStates = {
+  attention: 'Needs attention',
+  paused: 'Paused',
+  first: 'First run',
+  approved: 'Approved',
+  running: 'Running',
+  well: 'In sync',
+} as const;
+
+export type MirrorState = keyof typeof mirrorStates;
+
+/** Returns how a mirror stands: for its own page, and in short. */
 export function stateWord(
   status: CurrentStatus,
   attention: readonly Attention[],
-): { tone: Tone; text: string } {
-  const { paused, running, held } = status;
+): { is: MirrorState; tone: Tone; text: string; short: string } {
+  const { paused, running, held, lease } = status;
+  const say = (is: MirrorState, tone: Tone, text: string) => {
+    return { is, tone, text, short: mirrorStates[is] };
+  };
   if (paused && attention.every(({ code }) => code === 'paused'))
-    return { tone: 'busy', text: 'Paused' };
-  if (attention.length > 0) {
-    return { tone: 'bad', text: paused ? 'Paused, and needs attention' : 'Needs attention' };
+    return say('paused', 'busy', 'Paused');
+  // A snapshot that is away may be lost, unless the first run is just making it.
+  const isFirst = attention.every(
+    ({ code }) => code === 'never_proven' || (code === 'no_snapshot' && lease.held),
+  );
+  if (attention.length > 0 && !isFirst) {
+    return say('attention', 'bad', paused ? 'Paused, and needs attention' : 'Needs attention');
   }
-  if (running) return { tone: 'busy', text: 'A run is in progress' };
+  if (running) return say('running', 'busy', 'A run is in progress');
+  if (attention.length > 0) return say('first', 'busy', 'Waits for its first run');
   // Some of what a plan withheld is approved, and no run has sent it yet.
   const isApproved = held.some(({ ready }) => guardNames.some((of) => ready[of] > 0));
-  if (isApproved) return { tone: 'busy', text: 'Approved changes await a run' };
+  if (isApproved) return say('approved', 'busy', 'Approved changes await a run');
   const problems = problemCount(status);
-  if (problems === 0) return { tone: 'good', text: 'In sync' };
-  return { tone: 'good', text: `In sync, except ${counted(problems, 'record')} with a problem` };
+  const except = problems === 0 ? '' : `, except ${counted(problems, 'record')} with a problem`;
+  return say('well', 'good', `In sync${except}`);
 }
 
 export function problemCount({ conflicts, rejected, invalid }: CurrentStatus): number {

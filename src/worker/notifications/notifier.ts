@@ -23,7 +23,8 @@ import { type Attention, isPresent, unreadable, worstFirst } from '../../views/s
 import { readCurrentStatus } from '../../views/status/status-document.ts';
 import { type Found, foundIn, type Notice, noticesOf } from '../../views/status/trouble-notice.ts';
 import type { Log } from '../../app/run/run-log.ts';
-import { causeOf, type SharedCauses } from './shared-causes.ts';
+import { causeOf } from '../../views/status/mirrors.ts';
+import { type SharedCauses } from './shared-causes.ts';
 import {
   type Item,
   itemOf,

@@ -14,10 +14,7 @@
  * The first one may be unable to tell it, because its snapshot cannot be written, say, or the cause
  * has ended for it alone: so nothing counts as told that was not sent.
  */
-import { statSync } from 'node:fs';
-import { dirname } from 'node:path';
 import type { Clock } from '../../domain/clock.ts';
-import type { Config } from '../../config/config.ts';
 
 /** How long the mirrors of a process have to find the same cause, in milliseconds. */
 const gatherMs = 10_000;
@@ -105,27 +102,4 @@ export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>) {
 
 function nameOf({ cause, receiver }: Omit<SharedNotice, 'isOver'>): string {
   return `${cause}\n${receiver}`;
-}
-
-/** The same for all mirrors that share what fails; undefined if it concerns one mirror only. */
-export function causeOf(
-  { redis, platform, contacts, templates, snapshot }: Config,
-  code: string,
-): string | undefined {
-  const named: Readonly<Record<string, () => string>> = {
-    redis_away: () => redis ?? '',
-    platform_away: () => platform.url,
-    key_refused: () => `${platform.url} ${platform.apiKey}`,
-    clock_differs: () => platform.url,
-    source_away: () => placeIn(contacts?.source),
-    templates_away: () => placeIn(templates?.source),
-    disk_full: () => String(statSync(dirname(snapshot), { throwIfNoEntry: false })?.dev),
-  };
-  const name = named[code];
-  return name && `${code} ${name()}`;
-}
-
-function placeIn(source: { path: string } | { url: string } | undefined): string {
-  if (!source) return '';
-  return 'path' in source ? source.path : source.url;
 }

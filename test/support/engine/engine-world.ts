@@ -294,6 +294,7 @@ export function statesIn(path: string): Record<string, number> {
 
 /** What a configuration says beside the world it is about. */
 export interface Lines {
+  mirror?: string;
   timeoutMs?: number;
   key?: string;
   url?: string;
@@ -321,6 +322,7 @@ function writeConfig({
   timeoutMs = 10_000,
   key = KEY,
   snapshot = 'cli/snapshot.sqlite',
+  mirror = 'world',
   ...lines
 }: {
   folder: string;
@@ -338,7 +340,7 @@ function writeConfig({
   };
   const templates = { source: { type: 'directory', path: './templates' } };
   const config = {
-    mirror: 'world',
+    mirror,
     snapshot,
     platform: { url, apiKey: key, timeoutMs, reserve: 0 },
     ...(kinds.includes('contact') && { contacts }),

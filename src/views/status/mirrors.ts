@@ -1,0 +1,223 @@
+/**
+ * Shows many mirrors as one table, those that need attention first: how each stands and why, what
+ * awaits approval, and how old its last proof is. What several mirrors have in common is one line.
+ */
+import { statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { renderProblem } from '../../domain/errors.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
+import type { Config } from '../../config/config.ts';
+import { withConfig } from '../../compose/output/printed-commands.ts';
+import { range, timeOfDay } from '../../compose/output/format-values.ts';
+import { names, numbers, type Section, type Span, type TableRow } from '../sections.ts';
+import {
+  ago,
+  type Attention,
+  attentionOf,
+  causes,
+  outageLines,
+  rank,
+  unreadable,
+  worstFirst,
+} from './attention.ts';
+import { type CurrentStatus, readCurrentStatus, statusWithoutSnapshot } from './status-document.ts';
+import {
+  heldRecords,
+  type MirrorState,
+  mirrorStates,
+  problemCount,
+  stateWord,
+} from './status-sections.ts';
+
+/** The status of a mirror, and what follows from it. It names no person by address. */
+export interface Standing {
+  status: CurrentStatus;
+  attention: Attention[];
+}
+
+/** A mirror among others. `worker`: who serves it, if that is known. */
+export interface ShownMirror extends Standing {
+  config: Config;
+  worker?: string | undefined;
+}
+
+/**
+ * Reads the status of a mirror. A snapshot that cannot be read is what needs attention.
+ * `timeoutMs`: how long a lock of the snapshot is waited for.
+ */
+export function readStanding(config: Config, timeoutMs?: number): Standing {
+  let status: CurrentStatus;
+  try {
+    status = readCurrentStatus(config, timeoutMs);
+  } catch (error) {
+    const fault = unreadable(error);
+    if (!fault) throw error;
+    status = statusWithoutSnapshot(config);
+    return { status, attention: worstFirst([fault, ...outageLines(status.outages, status.at)]) };
+  }
+  return { status, attention: attentionOf(status) };
+}
+
+/** Returns the state of a mirror; the table is sorted by it. */
+export function stateOf({ status, attention }: Standing): MirrorState {
+  return stateWord(status, attention).is;
+}
+
+/** Returns the document of a mirror among others, which is its row as JSON. */
+export function mirrorRow(shown: ShownMirror) {
+  const { status, attention, worker } = shown;
+  const [worst] = attention;
+  const held = heldRecords(status);
+  const { running, proven } = status;
+  return {
+    mirror: status.mirror,
+    state: stateOf(shown),
+    ok: attention.length === 0,
+    cause: worst ? { ...worst, isDaily: undefined } : null,
+    more: Math.max(0, attention.length - 1),
+    problems: problemCount(status),
+    waiting: held.reduce((sum, { open }) => sum + open, 0),
+    /** When the first held opt-outs are applied without approval. */
+    waitingUntil: held.flatMap(({ until }) => until ?? []).toSorted()[0] ?? null,
+    running: running && { share: running.share, leftMs: running.leftMs },
+    provenAgeMs: proven?.ageMs ?? null,
+    worker: worker ?? null,
+  };
+}
+
+/** Returns the mirrors, worst first. */
+export function sortMirrors<One extends Standing>(mirrors: readonly One[]): One[] {
+  const order = Object.keys(mirrorStates);
+  const place = (one: Standing): number => {
+    const [worst] = one.attention;
+    const state = stateOf(one);
+    return state === 'attention' && worst ? rank(worst) : 1_000 + order.indexOf(state);
+  };
+  return mirrors.toSorted(
+    (a, b) => place(a) - place(b) || a.status.mirror.localeCompare(b.status.mirror),
+  );
+}
+
+/** Returns how many mirrors are in each state that any is in. */
+export function countStates(mirrors: readonly Standing[]): [MirrorState, number][] {
+  const all = Map.groupBy(mirrors, stateOf);
+  return Object.keys(mirrorStates).flatMap((name) => {
+    const state = [...all.keys()].find((one) => one === name);
+    return state ? [[state, all.get(state)?.length ?? 0]] : [];
+  });
+}
+
+/**
+ * Returns what several mirrors have in common, and the table of all. `saysFix`: with what to do, as
+ * commands; a browser has links instead. The id of a row is the mirror.
+ */
+export function mirrorsSections(mirrors: readonly ShownMirror[], saysFix = true): Section[] {
+  const hasWorkers = mirrors.some(({ worker }) => worker !== undefined);
+  const columns = [
+    names('Mirror'),
+    'State',
+    numbers('Waiting'),
+    'Last proof',
+    ...(hasWorkers ? ['Worker'] : []),
+    'Cause',
+  ];
+  const rows = sortMirrors(mirrors).map((one): TableRow => {
+    const { tone, short } = stateWord(one.status, one.attention);
+    const { mirror, waiting, provenAgeMs, worker } = mirrorRow(one);
+    return {
+      id: mirror,
+      cells: [
+        { page: mirror, text: mirror },
+        { tone, text: short },
+        waiting === 0 ? '' : withCommas(waiting),
+        provenAgeMs === null ? 'none' : `${range(provenAgeMs)} ago`,
+        ...(hasWorkers ? [worker ?? 'nobody'] : []),
+        causeWords(one),
+      ],
+      notes: noteWords(one, saysFix),
+    };
+  });
+  return [...incidents(mirrors), { table: { columns, rows }, none: 'There is no such mirror.' }];
+}
+
+/** Returns what to do about the worst that needs attention; '' if nothing does. */
+export function fixOf(one: Standing): string {
+  const [worst] = one.attention;
+  return worst && stateOf(one) === 'attention' ? `→ ${worst.fix}` : '';
+}
+
+/** The shortest words for what is wrong, and since when. */
+function causeWords(one: Standing): string {
+  const { status, attention } = one;
+  const [worst, ...others] = attention;
+  if (!worst || stateOf(one) === 'first') {
+    const problems = problemCount(status);
+    return problems === 0 ? '' : `${counted(problems, 'record')} with a problem`;
+  }
+  const words = causes[worst.code]?.[1];
+  if (words === undefined) return worst.text;
+  const since = worst.since === null ? '' : `, for ${ago(worst.since, status.at)}`;
+  return `${words}${since}${others.length === 0 ? '' : ` (and ${others.length} more)`}`;
+}
+
+function noteWords(one: ShownMirror, saysFix: boolean): string[] {
+  const { status, config } = one;
+  const { waitingUntil, running } = mirrorRow(one);
+  const share = running?.share ?? null;
+  const left = running?.leftMs ?? null;
+  const end = left === null ? '' : `, done at about ${timeOfDay(Date.parse(status.at) + left)}`;
+  return [
+    ...(saysFix ? [withConfig(fixOf(one), config.file)].filter(Boolean) : []),
+    ...(share === null ? [] : [`the run in progress: ${Math.floor(share * 100)} %${end}`]),
+    ...(waitingUntil === null ? [] : [`the opt-outs are applied by themselves at ${waitingUntil}`]),
+  ];
+}
+
+/** Returns a section for each cause that several mirrors share, such as a Redis that is away. */
+function incidents(mirrors: readonly ShownMirror[]): Section[] {
+  const found = mirrors.flatMap(({ config, attention }) =>
+    attention.map((about) => ({
+      mirror: config.mirror,
+      about,
+      cause: causeOf(config, about.code),
+    })),
+  );
+  return [...Map.groupBy(found, ({ cause }) => cause)].flatMap(([cause, all]): Section[] => {
+    const [first, ...others] = all;
+    if (cause === undefined || !first || others.length === 0) return [];
+    const { code, text, fix } = first.about;
+    const links = all.flatMap(({ mirror }, at): Span[] => [
+      ...(at === 0 ? [] : [', ']),
+      { page: mirror, text: mirror },
+    ]);
+    return [
+      {
+        title: `One cause, ${counted(all.length, 'mirror')}: ${causes[code]?.[1] ?? code}`,
+        lines: [renderProblem({ reason: text, fix }), links],
+      },
+    ];
+  });
+}
+
+/** The same for all mirrors that share what fails; undefined if it concerns one mirror only. */
+export function causeOf(
+  { redis, platform, contacts, templates, snapshot }: Config,
+  code: string,
+): string | undefined {
+  const named: Readonly<Record<string, () => string>> = {
+    redis_away: () => redis ?? '',
+    platform_away: () => platform.url,
+    key_refused: () => `${platform.url} ${platform.apiKey}`,
+    clock_differs: () => platform.url,
+    source_away: () => placeIn(contacts?.source),
+    templates_away: () => placeIn(templates?.source),
+    disk_full: () => String(statSync(dirname(snapshot), { throwIfNoEntry: false })?.dev),
+  };
+  const name = named[code];
+  return name && `${code} ${name()}`;
+}
+
+function placeIn(source: { path: string } | { url: string } | undefined): string {
+  if (!source) return '';
+  return 'path' in source ? source.path : source.url;
+}

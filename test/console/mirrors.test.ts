@@ -1,0 +1,69 @@
+/** The page of many mirrors, in a real browser: how each stands, one person in all, a pause. */
+import { expect, test } from 'vitest';
+import { ann, mirrored } from '../support/commands/mirrored-contacts.ts';
+import { refusing } from '../support/commands/notice-receivers.ts';
+import { untilHolds } from '../support/waiting.ts';
+import { faultsOf, look, startConsole, viewer } from '../support/console/running-console.ts';
+
+/** One mirror is in sync, one has failed, and one waits for its first run. */
+async function three() {
+  const named = async (mirror: string) => mirrored({ lines: { mirror } });
+  const [well, failed, first] = [await named('well'), await named('failed'), await named('first')];
+  await well.call('sync');
+  await failed.call('sync');
+  refusing(failed, 403);
+  await failed.call('sync');
+  await first.call('sync', '--fast');
+  return { well, failed, first };
+}
+
+test('an operator sees the worst first, finds a person in all of them, and pauses some', async () => {
+  const { well, failed, first } = await three();
+  const running = await startConsole([well.file, failed.file, first.file]);
+  const { page, complaints } = await look(running, { width: 390 });
+  expect(await page.locator('h1').innerText()).toBe('1 mirror needs attention');
+  const rows = page.locator('tbody tr');
+  expect(await rows.locator('th').allInnerTexts()).toEqual(['failed', 'first', 'well']);
+  expect(await rows.nth(0).innerText()).toMatch(
+    /Needs attention[^]*the last run failed, for \d+ s/,
+  );
+  expect(await faultsOf(page)).toEqual([]);
+
+  await page.getByRole('link', { name: 'In sync 1' }).click();
+  expect(await rows.locator('th').allInnerTexts()).toEqual(['well']);
+  await page.getByText('Pause or resume it').click();
+  await page.getByLabel('Reason').fill('maintenance');
+  await page.getByRole('button', { name: 'Pause 1 mirror' }).click();
+  expect(await page.getByRole('status').innerText()).toContain('well is paused');
+  expect(await page.getByRole('link', { name: 'Paused 1' }).count()).toBe(1);
+
+  await page.getByLabel('Find a person in all mirrors').fill(ann);
+  await page.getByRole('button', { name: 'Find' }).click();
+  expect(page.url()).not.toContain('ann');
+  expect(await page.locator('h1').innerText()).toBe('Found in 3 mirrors');
+  await page.getByRole('listitem').filter({ hasText: 'failed' }).getByRole('link').click();
+  expect(await page.locator('h1').innerText()).toBe(ann);
+  expect(complaints).toEqual([]);
+  expect(running.failures).toEqual([]);
+});
+
+test('the table follows what happens, and a viewer can steer nothing', async () => {
+  const { well, failed } = await three();
+  const running = await startConsole([well.file, failed.file], { user: viewer });
+  const { page } = await look(running);
+  await page.clock.install();
+  await page.reload();
+  expect(await page.getByText(/Pause or resume/).count()).toBe(0);
+  await well.call('pause', '--reason', 'maintenance');
+  const paused = page.getByRole('link', { name: 'Paused 1' });
+  await untilHolds(async () => {
+    await page.clock.runFor(10_000);
+    expect(await paused.count()).toBe(1);
+  });
+  const answer = await page.request.post('/steer', {
+    form: { csrf: '', what: 'resume', mirrors: 'well', reason: 'because' },
+  });
+  expect(answer.ok()).toBe(false);
+  await page.reload();
+  expect(await paused.count()).toBe(1);
+});
