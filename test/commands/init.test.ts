@@ -73,6 +73,15 @@ test('writes nothing without --yes', async () => {
   expect(existsSync(output)).toBe(false);
 });
 
+test('says how a column of dates is a consent, and takes none for one', async () => {
+  const { init } = await exported(
+    'id,Email,Agreed\n1,ann@example.com,2026-01-02\n2,bob@example.com,\n',
+  );
+  const { code, err } = await init('--yes', '--channel', 'ch_news=Agreed');
+  expect(code).toBe(2);
+  expect(err).toContain(`subscription: { when: 'record["Agreed"] != "" ? true : null' }`);
+});
+
 test('overwrites nothing', async () => {
   const { init, output } = await exported();
   writeFileSync(output, 'mine');

@@ -144,6 +144,11 @@ export function unreadable(
   if (!ofChannel && use === 'unsubscribed') {
     other = `if it says something else, add --unused ${name}; if no column says so, add --no-unsubscribed`;
   }
+  // Only the user knows that a date says when somebody agreed, and not when they left.
+  if (isConsent && unknown.every(({ text }) => isDate(text))) {
+    const when = `record[${JSON.stringify(column.name)}] != "" ? true : null`;
+    other += `; if a date in it means yes, only a file written by hand can say so: subscription: { when: '${when}' }`;
+  }
   const values = unknown.map((value) => ({ ...value, unknown: 'word' as const }));
   const words = { option: '', fix: '', values, others: 0, first: '' };
   return new Undecided(`column ${name}: ${sayUnknown(words, { asTheyAre })}`, {
