@@ -1,5 +1,6 @@
 /** From a template file to what it wants: the lint. */
 import { describe, expect, test } from 'vitest';
+import { desireTemplate, refuseSharedNames } from '../../src/records/template/template-state.ts';
 import { file, WELCOME } from '../support/records/template-letter.ts';
 
 const stated = (fields: Record<string, unknown>): unknown => JSON.parse(file(fields).body);
@@ -45,6 +46,18 @@ describe('the lint', () => {
   test('a declared variable may be unused', () => {
     expect(file({ content: [], variables: [variable('name')] }).invalid).toBeUndefined();
   });
+});
+
+test('files with one name are refused, each for the others', () => {
+  const row = (key: string, name: string) => desireTemplate({ key, name }, `${key}.yaml`);
+  const rows = [row('a', 'Twin'), row('b', 'Other'), row('c', 'Twin'), row('d', 'a')];
+  const reasons = refuseSharedNames(rows).map(({ invalid }) => invalid?.reason);
+  expect(reasons).toEqual([
+    'has the name of c.yaml',
+    undefined,
+    'has the name of a.yaml',
+    undefined,
+  ]);
 });
 
 describe('the desired template', () => {

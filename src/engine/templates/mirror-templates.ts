@@ -17,6 +17,7 @@ import {
   type DesiredTemplateRow,
   desireTemplate,
   type ObservedTemplateRow,
+  refuseSharedNames,
   type TemplateStates,
   unreadTemplate,
 } from '../../records/template/template-state.ts';
@@ -58,23 +59,24 @@ export async function readTemplates(
   { source }: MirrorTemplates,
 ): Promise<{ certificate: Certificate; rows: DesiredTemplateRow[]; findings: Findings }> {
   const { staging, stage, absences } = run.snapshot;
-  const rows: DesiredTemplateRow[] = [];
+  const read: DesiredTemplateRow[] = [];
   let certificate: Certificate | undefined;
   let share: number | undefined;
   const reading = source.read({
     fields: [],
     signal: run.stop,
-    progress: (read) => void (share = read),
+    progress: (done) => void (share = done),
   });
   for await (const records of endingIn(reading, (last) => (certificate = last))) {
     for (const record of records)
-      rows.push(
+      read.push(
         'value' in record ? desireTemplate(record.value, record.where) : unreadTemplate(record),
       );
-    run.progress({ stage: 'reading', kind, done: rows.length, of: undefined, share });
+    run.progress({ stage: 'reading', kind, done: read.length, of: undefined, share });
     if (run.stop.aborted) throw reasonOf(run.stop);
   }
   if (!certificate) throw new TypeError('a reading ended without a word on how');
+  const rows = refuseSharedNames(read);
   refuseEmpty(run, kind, rows.length);
   const range = { kind, ...everything } as const;
   stage(() => {

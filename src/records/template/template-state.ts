@@ -234,6 +234,20 @@ export function desireTemplate(value: Record<string, unknown>, place: string): D
   });
 }
 
+/**
+ * Returns the rows, of which those are invalid that share a name. The platform would take both, but
+ * a creation that was not answered, or a template that no snapshot knows, is found by its name.
+ */
+export function refuseSharedNames(rows: readonly DesiredTemplateRow[]): DesiredTemplateRow[] {
+  const valid = rows.filter((row) => !row.invalid);
+  return rows.map((row) => {
+    const others = valid.filter(({ alias, key }) => alias === row.alias && key !== row.key);
+    if (row.invalid || others.length === 0) return row;
+    const places = others.map(({ place }) => place).join(', ');
+    return { ...row, invalid: invalid(`has the name of ${places}`, 'give each its own name') };
+  });
+}
+
 function invalid(reason: string, fix: string): Fault {
   return { cause: 'template-invalid', reason, fix };
 }
