@@ -5,7 +5,13 @@ import { isInForce, quarantineOf, sayQuarantine } from './context/platform-quara
 import { approvalsOf } from './guard/holds.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { needsSignature } from './report/guard-text.ts';
-import { kindsIn, type SourceCursor, type Started } from './context/run-state.ts';
+import {
+  kindsIn,
+  noVerdict,
+  type RunParts,
+  type RunResults,
+  type SourceCursor,
+} from './context/run-results.ts';
 import type { RunContext } from './context/run-context.ts';
 import { type Mirror, modeName, onlyKey, type RunOptions } from './context/mirror-context.ts';
 import { bindDoNotContactList } from './context/do-not-contact-binding.ts';
@@ -16,8 +22,11 @@ import { invalidateCursor, loadCursor } from './finish/source-cursor.ts';
 import { undoneRun } from './context/undo-run.ts';
 import { untilDone, createGroupCommit } from './context/work-in-parts.ts';
 
-/** Begins a run: clears staging and, if it writes, stores it. It must end with `locks.end`. */
-export function beginRun(mirror: Mirror, options: RunOptions): Started {
+/**
+ * Begins a run that has found nothing yet: clears staging and, if it writes, stores it. It must end
+ * with `locks.end`.
+ */
+export function beginRun(mirror: Mirror, options: RunOptions): RunResults {
   const { snapshot, locks, approvers } = mirror;
   const { writes, approve } = options;
   if (approve && approvers) throw needsSignature(approvers, approve.plan);
@@ -40,7 +49,13 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
   } while (snapshot.runs.get(id));
   const run: RunContext = {
     ...mirror,
-    ...options,
+    mode: options.mode,
+    writes,
+    firstLoad: options.firstLoad,
+    restored: options.restored,
+    stop: options.stop,
+    abort: options.abort,
+    progress: options.progress,
     id,
     startedAt,
     clock,
@@ -48,7 +63,6 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
     restoredUntil: restoredUntil(snapshot),
     rules: mirror.rules ?? [],
     windows: mirror.windows ?? [],
-    canary: mirror.canary,
     timezone: mirror.timezone ?? 'UTC',
     facts: createFacts(snapshot, writes),
     groupCommit: createGroupCommit(snapshot, clock),
@@ -57,7 +71,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
     askPlatformTime: askOnce(mirror.account.platform, options.stop),
   };
   const isAlone = onlyKey(options) !== undefined;
-  const begun: Started['begun'] = {
+  const begun: RunParts = {
     contacts: options.only === 'templates' ? undefined : mirror.contacts,
     // A run about one person leaves templates alone.
     templates: options.only === 'contacts' || isAlone ? undefined : mirror.templates,
@@ -86,13 +100,23 @@ export function beginRun(mirror: Mirror, options: RunOptions): Started {
     ...approved,
     tally: createTally(snapshot),
     breaker: createCircuitBreaker(),
+    parts: begun,
+    lock: undefined,
+    known: new Map(),
+    unread: undefined,
     reasons: quarantined ? inQuarantine : [],
     notes: [...notes, ...unsigned, ...(quarantined ? [] : inQuarantine)],
+    because: run.mode === 'full' ? [...(options.because ?? [])] : [],
+    plan: undefined,
+    forecast: undefined,
+    passed: { contact: 0, template: 0 },
+    verdict: noVerdict,
+    failure: undefined,
   };
 }
 
 /** Stores that the run began. Returns the cursor. Call it within a transaction. */
-function start(run: RunContext, begun: Started['begun'], options: RunOptions): SourceCursor {
+function start(run: RunContext, begun: RunParts, options: RunOptions): SourceCursor {
   const { snapshot, locks, id, mode, startedAt: at, undo } = run;
   const { by = { by: 'program' }, onlyPeople }: RunOptions = options;
   const others = locks.others(id);
@@ -133,7 +157,7 @@ function refuseOtherPlan(snapshot: Snapshot, plan: string, undo: RunOptions['und
 }
 
 /** Abandons the planned changes of runs that have ended; they are not sent any more. */
-export async function abandonLeftovers(run: RunContext, begun: Started['begun']): Promise<void> {
+export async function abandonLeftovers(run: RunContext, begun: RunParts): Promise<void> {
   const { journal, transaction } = run.snapshot;
   for (const kind of kindsIn(begun)) {
     await untilDone(run, () => {

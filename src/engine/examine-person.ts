@@ -11,7 +11,7 @@ import type { Mirror, RunOptions } from './context/mirror-context.ts';
 import { readSource, type SourceRead } from './read/source-read.ts';
 import { beginRun } from './begin-run.ts';
 import { lookUp } from './observe/person-observation.ts';
-import { type Findings, noFindings } from './context/run-state.ts';
+import { type Findings, noFindings } from './context/run-results.ts';
 import { statesOf } from './read/record-states.ts';
 
 /** The findings and the decision that a run would reach now. */

@@ -1,10 +1,9 @@
 /**
- * One run of a mirror: read → observe → plan → guard → apply → finish. A plan is the same run,
- * stopped before anything is written. `work` holds the order of the steps. Below it are those of
- * people: the run locks and reads the CRM, observes the platform, counts absences, selects,
- * decides, shows and writes the plan, and applies it. Templates have steps of their own, beside
- * these, in templates/. What a step finds is stored immediately, so that a run that fails later
- * still reports it.
+ * One run of a mirror: read → observe → decide → judge → apply → finish. A plan is the same run,
+ * stopped before anything is written. A run about one person takes the short way: it reads and
+ * observes that person, and neither finishes what earlier runs have left nor has canaries. Each
+ * step takes what it needs and returns what it found. Only this file keeps that, and at once, so
+ * that a run that fails later still reports it. Templates have steps of their own, in templates/.
  *
  * If a run learns something while it applies changes (a person is found on the platform, or has
  * been removed from it), it makes new decisions in a further round, with three rounds at most.
@@ -26,60 +25,51 @@
  *
  * Such a reading does not count absences.
  */
-import { Busy, Invalid, isExpected, type Problem, Interrupted } from '../domain/errors.ts';
-import type { Change } from '../domain/change.ts';
+import { Busy, Interrupted, Invalid, isExpected, type Problem } from '../domain/errors.ts';
+import type { CanaryBook } from '../domain/guards/canary.ts';
+import type { RecordTypeName } from '../domain/record.ts';
+import { counted } from '../domain/values/counted.ts';
 import { bindAccount, keepBinding } from './account/account-binding.ts';
+import { apply, recover } from './apply/apply-changes.ts';
 import { abandonLeftovers, beginRun } from './begin-run.ts';
 import {
   isRecord,
   type Mirror,
   type MirrorContacts,
-  modeName,
   onlyKey,
   type RunOptions,
 } from './context/mirror-context.ts';
+import { writeAuditLog } from './context/run-context.ts';
 import {
-  type RunState,
-  stateOf,
   exclude,
+  type Findings,
   findingsOf,
   kindsIn,
   noFindings,
-} from './context/run-state.ts';
-import { writeAuditLog, supersededKeys } from './context/run-context.ts';
+  type RunResults,
+} from './context/run-results.ts';
+import { each, untilDone } from './context/work-in-parts.ts';
 import { finishRun } from './finish/finish-run.ts';
 import { invalidateCursorAfter } from './finish/source-cursor.ts';
-import { judgeAtOnce, judgePlan } from './guard/judge.ts';
-import { readBackCanaries } from './guard/canaries.ts';
-import { storeHolds } from './guard/holds.ts';
-import { keepDuplicates, readContacts, readPerson } from './read/partial-read.ts';
-import type { Summary, PlannedRecord, PlanView } from './report/run-summary.ts';
-import { counted } from '../domain/values/counted.ts';
-import { ruleNamed } from '../records/contact/consent/gates.ts';
-import { reasonFor } from '../records/template/template-decision.ts';
-import { decodeTemplate } from '../records/template/template-state.ts';
-import { each, inTurns, untilDone } from './context/work-in-parts.ts';
+import { sayStopped } from './finish/summarize-run.ts';
+import { openCanaries, openIn, readBackCanary } from './guard/canaries.ts';
+import { approveThisPlan, holdWithheld, keepPlan } from './guard/holds.ts';
+import { judgeApproved, judgeAtOnce, type Judged, judgePlan } from './guard/judge.ts';
+import { noteDecision } from './guard/plan-decisions.ts';
 import { type FirstPass, passOver, proveListing, sortListed } from './observe/certified-listing.ts';
 import { observePerson, readReset } from './observe/person-observation.ts';
-import { readingOf } from './read/record-states.ts';
-import { sayMissing, readSource, listInvalid, listUnread } from './read/source-read.ts';
-import { aheadOf } from './context/platform-knowledge.ts';
-import type { Key, RecordTypeName } from '../domain/record.ts';
-import { identityOf } from './context/person-identity.ts';
-import { apply, recover } from './apply/apply-changes.ts';
-import type { Applying } from './apply/record-outcome.ts';
-import { sayStopped } from './finish/summarize-run.ts';
-import { noteDecision } from './guard/plan-decisions.ts';
-import { commitPlan } from './plan/commit-plan.ts';
+import { commitPlan, storeStated, yielding } from './plan/commit-plan.ts';
 import {
-  decideAgain,
-  decideChanges,
-  decidePerson,
   addCandidates,
+  countAbsences,
+  decideChanges,
   findLostChannels,
 } from './plan/decide-changes.ts';
-import { forecastPassed, forecastRun, readPlan } from './plan/run-forecast.ts';
-import type { ChangeGroup } from '../store/staging/staging.ts';
+import { forecastPassed, forecastRun, readPlan, viewPlan } from './plan/plan-summary.ts';
+import { keepDuplicates, readContacts, readPerson } from './read/partial-read.ts';
+import { readingOf } from './read/record-states.ts';
+import { listInvalid, listUnread, readSource, sayMissing } from './read/source-read.ts';
+import type { Plan, Summary } from './report/run-summary.ts';
 import {
   applyTemplates,
   decideTemplates,
@@ -87,7 +77,6 @@ import {
   noticeInvalid,
   readTemplates,
   recoverTemplates,
-  replanTemplate,
   selectTemplates,
 } from './templates/mirror-templates.ts';
 
@@ -99,232 +88,255 @@ const mostRounds = 3;
  * errors.
  */
 export async function run(mirror: Mirror, options: RunOptions): Promise<Summary> {
-  const state = stateOf(beginRun(mirror, options));
+  const found = beginRun(mirror, options);
   try {
     try {
-      await work(state);
+      await work(found);
     } catch (error) {
       if (!isExpected(error)) throw error;
-      state.failure = error;
+      found.failure = error;
     }
-    const summary = await finishRun(state);
-    if (state.failure instanceof Invalid || state.failure instanceof Busy) throw state.failure;
+    const summary = await finishRun(found);
+    if (found.failure instanceof Invalid || found.failure instanceof Busy) throw found.failure;
     return summary;
   } catch (error) {
-    invalidateCursorAfter(state);
+    invalidateCursorAfter(found);
     throw error;
   } finally {
-    state.lock?.release();
+    found.lock?.release();
     mirror.requestLog?.setRun(undefined);
-    mirror.locks.end(state.run.id);
+    mirror.locks.end(found.run.id);
   }
 }
 
-async function work(state: RunState): Promise<void> {
-  const { mirror, options } = state;
-  const { writes, stop } = options;
-  const { snapshot } = state.run;
-  const keepsAll = writes && onlyKey(options) === undefined;
-  if (writes) await writeAuditLog(state.run);
-  if (keepsAll) await abandonLeftovers(state.run, state.begun);
-  state.notes.push(...(await bindAccount(state.run, mirror.account)));
+async function work(found: RunResults): Promise<void> {
+  const { options, breaker } = found;
+  const { writes, stop, agrees, shows } = options;
+  const isAboutOne = onlyKey(options) !== undefined;
 
-  await lockPerson(state);
-  if (writes) await recoverAll(state, ['full', 'undo'].includes(modeName(options.mode)));
-  if (!isRecord(options.mode)) await readSources(state);
-  await observe(state);
-  const listings = [...state.known.values()].flatMap(({ listing }) => listing ?? []);
-  if (writes) keepBinding(snapshot, mirror.account, listings);
-  await readBackCanaries(state);
-  await findAbsences(state);
-  if (state.contacts) await selectCandidates(state, state.contacts);
-  if (state.templates) await selectTemplates(state.run, findingsOf(state, 'template'));
-  if (keepsAll) await keepDuplicates(state, 'read');
+  if (isAboutOne) await readOne(found);
+  else await readAll(found);
 
   for (let round = 1; ; round += 1) {
-    await decide(state);
-    if (!state.plan) await showPlan(state);
-    await judgePlan(state);
-    if (options.shows) await options.shows(await viewPlan(state), round);
+    await decide(found, round);
+    if (round === 1) await showPlan(found);
+    await judge(found);
+    if (shows) await shows(await viewPlan(found.run), round);
     if (!writes) break;
-    if (round > (options.agrees ? 1 : mostRounds)) {
-      const left = snapshot.guarded.countPassing();
-      const reason = `${counted(left, 'change')} could not be made in this run`;
-      const { undo } = state.run;
-      const fix = undo ? `run \`crm-mirror undo ${undo.run}\` again` : 'run again';
-      if (left > 0) state.reasons.push({ code: 'changes-left', reason, fix });
+    if (round > (agrees ? 1 : mostRounds)) {
+      found.reasons.push(...sayLeft(found));
       break;
     }
-    await writePlan(state, await storeHolds(state, round));
-    if (round === 1) await storeStated(state);
-    snapshot.candidates.clear();
-    await applyInSlices(state);
-    if (stop.aborted || state.breaker.stopped()) break;
-    // Has the run learned something that requires another decision?
-    const isNew = (kind: RecordTypeName) => snapshot.candidates.next(kind, '', 1).length > 0;
-    if (!kindsIn(state).some(isNew)) break;
+    await writePlan(found, round);
+    await applyInSlices(found);
+    if (stop.aborted || breaker.stopped() || !hasNews(found)) break;
   }
-  if (keepsAll && !stop.aborted) await keepDuplicates(state, 'done');
+  if (!writes || isAboutOne || stop.aborted) return;
+  const { run, parts, known } = found;
+  await keepDuplicates(run, parts.contacts, findingsOf(known, 'contact'), 'done');
+}
+
+/** Reads all of the CRM, or what has changed, and observes the platform. */
+async function readAll(found: RunResults): Promise<void> {
+  const { mirror, run, options, begun } = found;
+  const { writes, mode, onlyPeople } = options;
+  if (writes) await writeAuditLog(run);
+  if (writes) await abandonLeftovers(run, begun);
+  found.notes.push(...(await bindAccount(run, mirror.account)));
+  if (writes) await recoverAll(found, mode !== 'fast');
+  await readSources(found);
+  await observeAll(found);
+  const listings = [...found.known.values()].flatMap(({ listing }) => listing ?? []);
+  if (writes) keepBinding(run.snapshot, mirror.account, listings);
+  if (run.canary && !run.undo && !onlyPeople) await readCanaries(found);
+  await findPeople(found);
+  if (found.parts.templates) await selectTemplates(run, findingsOf(found.known, 'template'));
+  if (!writes) return;
+  await keepDuplicates(run, found.parts.contacts, findingsOf(found.known, 'contact'), 'read');
+}
+
+/** Reads and observes one person, who is locked from now on. */
+async function readOne(found: RunResults): Promise<void> {
+  const { mirror, options } = found;
+  const { writes, mode } = options;
+  found.notes.push(...(await bindAccount(found.run, mirror.account)));
+  await lockPerson(found);
+  if (writes) await recoverAll(found, false);
+  if (!isRecord(mode)) await readSources(found);
+  const { run, known, lock, parts } = found;
+  const { contacts } = parts;
+  const key = onlyKey(run);
+  if (contacts && key !== undefined) {
+    const single = { key, known: findingsOf(known, 'contact'), lock };
+    await sideBySide(found, { contact: async () => observePerson(run, contacts, single) });
+  }
+  if (writes) keepBinding(run.snapshot, mirror.account, []);
+  await findPeople(found);
 }
 
 /**
  * Locks the person that the run is about. If only the id of a CRM record is given, reads that
  * record to find the person; from then on the run is about that person.
  */
-async function lockPerson(state: RunState): Promise<void> {
-  const { mode, locks } = state.run;
+async function lockPerson(found: RunResults): Promise<void> {
+  const { run, parts } = found;
+  const { mode, locks } = run;
   if (typeof mode === 'string') return;
   if (!isRecord(mode)) {
-    state.lock = await locks.take({ keys: [mode.single], ids: [] });
+    found.lock = await locks.take({ keys: [mode.single], ids: [] });
     return;
   }
-  if (!state.contacts?.source.one) state.contacts = undefined;
-  if (!state.contacts) return;
-  const { lock, key, findings } = await readPerson(state.run, state.contacts, mode.record);
-  state.lock = lock;
-  state.known.set('contact', findings);
-  if (key === undefined) state.contacts = undefined;
-  else state.run = { ...state.run, mode: { single: key } };
+  const { contacts } = parts;
+  if (!contacts?.source.one) {
+    found.parts = {};
+    return;
+  }
+  const { lock, key, findings } = await readPerson(run, contacts, mode.record);
+  found.lock = lock;
+  keepFindings(found, 'contact', findings);
+  if (key === undefined) found.parts = {};
+  else found.run = { ...run, mode: { single: key } };
 }
 
-/** Finds out unknown outcomes. `toBeListed`: a newer listing of the platform follows. */
-async function recoverAll(state: RunState, toBeListed: boolean): Promise<void> {
-  return eachApplied(state, recover, recoverTemplates, { endsAt: 0, toBeListed });
+function keepFindings(found: RunResults, kind: RecordTypeName, findings: Findings): void {
+  found.known = new Map(found.known).set(kind, findings);
 }
 
 /** Reads the sources. What cannot be read is left out; the last of both throws. */
-async function readSources(state: RunState): Promise<void> {
-  const { run, reasons, notes, because, known, contacts, templates } = state;
+async function readSources(found: RunResults): Promise<void> {
+  const { run, cursor } = found;
+  const { contacts, templates } = found.parts;
   if (contacts) {
-    await readOrExclude(state, 'contact', async () => {
-      const read = await readContacts(run, contacts, state.cursor);
-      if (read.because) because.push(read.because);
-      known.set('contact', { ...noFindings, ...readingOf(contacts.source, read) });
-      notes.push(...sayMissing(run.snapshot, read.sizes.missing));
+    await readOrExclude(found, 'contact', async () => {
+      const read = await readContacts(run, contacts, cursor);
+      if (read.because) found.because.push(read.because);
+      keepFindings(found, 'contact', { ...noFindings, ...readingOf(contacts.source, read) });
+      found.notes.push(...sayMissing(run.snapshot, read.sizes.missing));
       if (run.selection && read.whole) {
         run.selection.choose('contact');
-        notes.push(...run.selection.say(read.sizes.valid));
+        found.notes.push(...run.selection.say(read.sizes.valid));
       }
       if (read.complete) return;
       const reason = `${read.why}, so only opt-outs are applied`;
-      reasons.push({ code: 'source-incomplete', reason, fix: read.fix });
+      found.reasons.push({ code: 'source-incomplete', reason, fix: read.fix });
     });
   }
   if (templates) {
-    await readOrExclude(state, 'template', async () => {
-      known.set('template', (await readTemplates(run, templates)).findings);
-    });
+    await readOrExclude(found, 'template', async () =>
+      keepFindings(found, 'template', (await readTemplates(run, templates)).findings),
+    );
   }
 }
 
 /** Reads a source, records whether it can be read, and leaves out what cannot. */
 async function readOrExclude(
-  state: RunState,
+  found: RunResults,
   kind: RecordTypeName,
   read: () => Promise<void>,
 ): Promise<void> {
-  const { outages } = state.mirror;
+  const { outages, stop } = found.run;
   try {
     await read();
     outages?.works(`${kind}s`);
   } catch (error) {
     // A run that was stopped, or a file in use, is no outage.
-    if (isExpected(error) && !(error instanceof Busy) && !state.run.stop.aborted)
+    if (isExpected(error) && !(error instanceof Busy) && !stop.aborted)
       outages?.failed(`${kind}s`, error.problems[0], 'surely');
-    exclude(state, kind, error);
+    leaveOut(found, kind, error);
   }
 }
 
+/** Leaves people or templates out of the run, and says why. Throws if that ends the run. */
+function leaveOut(found: RunResults, kind: RecordTypeName, error: unknown): void {
+  const { parts, reason } = exclude(found.parts, kind, error);
+  found.reasons.push(reason);
+  found.parts = parts;
+}
+
 /**
- * Observes the platform: all of it in a full run, one person in a run about that person, and only
- * people who were reset in a fast run. If the key may not list contacts or templates, only their
- * recorded state is known. What cannot be listed for other reasons is left out of the run.
+ * Observes the whole platform or, in a fast run, only people who were reset. If the key may not
+ * list contacts or templates, only their recorded state is known. What cannot be listed for other
+ * reasons is left out of the run.
  */
-async function observe(state: RunState): Promise<void> {
-  const { run, mirror, breaker, lock, known, contacts, templates } = state;
+async function observeAll(found: RunResults): Promise<void> {
+  const { run, breaker } = found;
+  const { contacts, templates } = found.parts;
   if (run.mode === 'fast') {
     // Only a reading of the whole source tells what the CRM wants for people who were reset.
-    const read = findingsOf(state, 'contact');
-    if (contacts && read.whole) state.notes.push(...(await readReset(run, contacts, read)));
+    const read = findingsOf(found.known, 'contact');
+    if (contacts && read.whole) found.notes.push(...(await readReset(run, contacts, read)));
     return;
   }
-  const key = onlyKey(run);
-  if (key !== undefined) {
-    if (!contacts) return;
-    const single = { key, known: findingsOf(state, 'contact'), lock };
-    await sideBySide(state, { contact: async () => observePerson(run, contacts, single) });
-    return;
-  }
+  const keepListing = (kind: RecordTypeName, listing: Findings['listing']): void =>
+    keepFindings(found, kind, { ...findingsOf(found.known, kind), listing });
   let first: FirstPass | undefined;
   try {
-    await sideBySide(state, {
-      contact: contacts && (async () => void (first = await passOver(run, contacts, mirror))),
+    await sideBySide(found, {
+      contact: contacts && (async () => void (first = await passOver(run, contacts))),
       template:
-        templates &&
-        (async () => {
-          const listing = await listTemplates(run, templates, mirror);
-          known.set('template', { ...findingsOf(state, 'template'), listing });
-        }),
+        templates && (async () => keepListing('template', await listTemplates(run, templates))),
     });
   } finally {
     await sortListed(run);
   }
-  await sideBySide(state, {
+  await sideBySide(found, {
     async contact() {
       if (!contacts || !first) return;
-      const listing = await proveListing(run, contacts, { first, breaker, mirror });
-      known.set('contact', { ...findingsOf(state, 'contact'), listing });
+      keepListing('contact', await proveListing(run, contacts, { first, breaker }));
     },
   });
 }
 
 /** Does the work for people and for templates in parallel, and leaves out what fails. */
 async function sideBySide(
-  state: RunState,
+  found: RunResults,
   work: { [Kind in RecordTypeName]?: (() => Promise<void>) | undefined },
 ): Promise<void> {
-  const kinds = kindsIn(state);
+  const kinds = kindsIn(found.parts);
   await each(kinds, kinds.length, async (kind) => {
     try {
       await work[kind]?.();
     } catch (error) {
-      if (!state.breaker.refuses(error)) exclude(state, kind, error);
+      if (!found.breaker.refuses(error)) leaveOut(found, kind, error);
     }
   });
 }
 
-/** Decides whether absences count, drops those of people who are back, and counts the others. */
-async function findAbsences({ run, known, contacts }: RunState): Promise<void> {
-  const { absences, ranges, transaction } = run.snapshot;
-  const read = known.get('contact');
-  if (!read || !contacts) return;
-  const only = onlyKey(run);
-  const isFull = run.mode === 'full' && !run.selection;
-  const absenceCounts = isFull && read.certified && read.still();
-  known.set('contact', { ...read, absenceCounts });
-  if (!run.writes) return;
-  transaction(() => {
-    if (only === undefined) absences.dropNamed({ kind: 'contact' });
-    else absences.dropIfNamed({ kind: 'contact', key: only });
-  });
-  if (!absenceCounts) return;
-  const platformAt = read.listing?.platformStartedAt;
-  const times = { at: run.startedAt, platformAt, aheadMs: aheadOf(run) };
-  // If the process dies halfway, no person is counted twice for one reading.
-  for await (const range of inTurns(run, ranges.ofKeys('contact'))) {
-    const but = supersededKeys(run);
-    const reading = { reading: read.reading, ...times, ...contacts.absence, but };
-    transaction(() => absences.count({ ...range, ...reading }));
+/** Opens the canaries, and reads back the slices whose wait is over. */
+async function readCanaries(found: RunResults): Promise<void> {
+  const { run, parts, known } = found;
+  const keep = (canaries: CanaryBook): void =>
+    void (found.verdict = { ...found.verdict, canaries });
+  let book = openCanaries(run);
+  keep(book);
+  for (const [guard] of openIn(book)) {
+    const read = await readBackCanary(run, book, guard, { parts, known });
+    found.notes.push(...read.notes);
+    ({ book } = read);
+    keep(book);
   }
 }
 
+/** Counts absences, and finds the people who need a decision. */
+async function findPeople(found: RunResults): Promise<void> {
+  const { run, parts, known } = found;
+  const { contacts } = parts;
+  if (!contacts) return;
+  const read = findingsOf(known, 'contact');
+  keepFindings(found, 'contact', {
+    ...read,
+    absenceCounts: await countAbsences(run, contacts, read),
+  });
+  await selectPeople(found, contacts);
+}
+
 /** Finds the people who need a decision, and the channels that are lost on the platform. */
-async function selectCandidates(state: RunState, contacts: MirrorContacts): Promise<void> {
-  const { run, known, tally, reasons, notes } = state;
-  const findings = findingsOf(state, 'contact');
+async function selectPeople(found: RunResults, contacts: MirrorContacts): Promise<void> {
+  const { run, tally, reasons, notes } = found;
+  const findings = findingsOf(found.known, 'contact');
   await addCandidates(run, contacts, findings);
   const losses = await findLostChannels(run, contacts.channels, findings.listing);
-  known.set('contact', { ...findings, lost: new Set(losses.map(({ part }) => part)) });
+  keepFindings(found, 'contact', { ...findings, lost: new Set(losses.map(({ part }) => part)) });
   run.snapshot.stage(() => {
     for (const loss of losses) tally.notice(loss);
   });
@@ -337,33 +349,34 @@ async function selectCandidates(state: RunState, contacts: MirrorContacts): Prom
 }
 
 /** Makes the decisions for the candidates. The first round also lists invalid records. */
-async function decide(state: RunState): Promise<void> {
-  const { run, tally, contacts, templates } = state;
-  const isFirst = !state.plan && !run.undo;
+async function decide(found: RunResults, round: number): Promise<void> {
+  const { run, tally } = found;
+  const { contacts, templates } = found.parts;
+  const isFirst = round === 1 && !run.undo;
   if (contacts) {
-    const known = findingsOf(state, 'contact');
+    const known = findingsOf(found.known, 'contact');
     await decideChanges({ run, contacts, tally, known });
     if (isFirst) {
       if (onlyKey(run) === undefined)
         run.snapshot.stage(() => run.snapshot.unmanaged.carry('contact'));
       await listInvalid(run, { tally, findings: known });
-      state.unread = await listUnread(run, { tally, findings: known });
+      found.unread = await listUnread(run, { tally, findings: known });
     }
   }
   if (!templates) return;
-  decideTemplates({ run, templates, tally, known: findingsOf(state, 'template') });
+  decideTemplates({ run, templates, tally, known: findingsOf(found.known, 'template') });
   if (isFirst) noticeInvalid(run, tally);
 }
 
 /** Summarizes the first round's plan, and passes it to the caller, who may refuse it. */
-async function showPlan(state: RunState): Promise<void> {
-  const { run, options, mirror, tally } = state;
-  state.notes.push(...sayStopped(tally.counts().stopped));
+async function showPlan(found: RunResults): Promise<void> {
+  const { run, options, tally, parts } = found;
+  found.notes.push(...sayStopped(tally.counts().stopped));
   const plan = await readPlan(run);
-  state.plan = plan;
-  state.forecast = forecastRun(run, { kinds: kindsIn(state), plan, mirror });
+  found.plan = plan;
+  found.forecast = forecastRun(run, kindsIn(parts), plan.changes);
   if (!run.writes) {
-    options.foresees?.(state.forecast);
+    options.foresees?.(found.forecast);
     return;
   }
   options.agrees?.(plan);
@@ -374,137 +387,107 @@ async function showPlan(state: RunState): Promise<void> {
   run.snapshot.transaction(() => noteDecision(run.snapshot, 'undo', about));
 }
 
-async function viewPlan(state: RunState): Promise<PlanView> {
-  const { staging } = state.run.snapshot;
-  const groups = new Map<string, ChangeGroup>();
-  for await (const chunk of inTurns(state.run, staging.chunks())) {
-    for (const group of staging.groupsIn(chunk)) {
-      const name = `${group.kind} ${group.op} ${group.held}`;
-      const { n, own } = groups.get(name) ?? { n: 0, own: 0 };
-      groups.set(name, { ...group, n: n + group.n, own: own + group.own });
-    }
+function judgedIn({ run, parts, known, plan, approvals, tally }: RunResults): Judged {
+  return { run, parts, known, plan: plan?.hash, approvals, tally };
+}
+
+/** Judges the plan. In the first round, it also approves it if the run was asked to. */
+async function judge(found: RunResults): Promise<void> {
+  found.verdict = await judgePlan(judgedIn(found), found.verdict);
+  const { run, approvals, verdict } = found;
+  const { approve } = found.options;
+  if (verdict.rounds > 1 || !approve || found.hasApproved) return;
+  const { heldAs } = verdict;
+  const approved = await yielding(run, approveThisPlan(run, approve, { heldAs, approvals }));
+  if (approved === undefined) return;
+  if (!Array.isArray(approved)) {
+    found.notes.push(approved);
+    return;
   }
-  return {
-    groups: [...groups.values()],
-    records: (group, most) => recordsOf(state, group, most),
-    cannot: state.run.undo?.cannot(),
-  };
+  found.approvals = approved;
+  found.verdict = await judgeApproved(judgedIn(found), verdict);
 }
 
-async function* recordsOf(
-  state: RunState,
-  group: ChangeGroup,
-  most: number,
-): AsyncGenerator<PlannedRecord> {
-  const { run } = state;
-  const { staging } = run.snapshot;
-  const { kind, op, held } = group;
-  let last: PlannedRecord | undefined;
-  let count = 0;
-  // The changes of a record follow each other, possibly across the border of two chunks.
-  for await (const chunk of inTurns(run, staging.chunks())) {
-    const these = { ...chunk, of: kind, shown: op, held };
-    for (const { rule, ...change } of staging.groupedIn(these)) {
-      const { key, part } = change;
-      if (last?.key === key && !last.parts.includes(part)) last.parts.push(part);
-      if (last?.key === key) continue;
-      if (last) yield last;
-      if (count === most) return;
-      count += 1;
-      const reason = run.undo
-        ? `undoes what run ${run.undo.run} did`
-        : reasonOf(change, rule ?? null);
-      last = { kind, op, held, key, parts: part === '' ? [] : [part], reason };
-    }
+/** Says how much no round has done. */
+function sayLeft({ run: { snapshot, undo } }: RunResults): Problem[] {
+  const left = snapshot.guarded.countPassing();
+  const reason = `${counted(left, 'change')} could not be made in this run`;
+  const fix = undo ? `run \`crm-mirror undo ${undo.run}\` again` : 'run again';
+  return left > 0 ? [{ code: 'changes-left', reason, fix }] : [];
+}
+
+/** Writes the plan with what it withholds. In the first round, it forecasts what may be sent. */
+async function writePlan(found: RunResults, round: number): Promise<void> {
+  const { run, parts, options, forecast } = found;
+  const isFirst = round === 1;
+  await holdWithheld(run);
+  const { heldAs } = found.verdict;
+  const changes = await commitPlan(run, isFirst ? () => keepPlan(run, heldAs) : undefined);
+  const kinds = kindsIn(parts);
+  countPassed(found, changes);
+  if (isFirst && forecast) {
+    found.forecast = forecastPassed(run, forecast, { kinds, changes });
+    options.foresees?.(found.forecast);
   }
-  if (last) yield last;
+  const { contacts } = parts;
+  if (isFirst && contacts && !run.undo)
+    await storeStated(run, contacts, findingsOf(found.known, 'contact'));
+  run.snapshot.candidates.clear();
 }
 
-/** Returns why a change is planned, in the words of the rule that decided it; '' without one. */
-function reasonOf(change: Change, rule: string | null): string {
-  if (change.kind === 'template') return reasonFor(decodeTemplate.change(change));
-  return ruleNamed(rule)?.asks ?? '';
-}
-
-/** Writes the plan, with `more` in the same transaction, and forecasts what may be sent. */
-async function writePlan(state: RunState, more?: () => void): Promise<void> {
-  const { run, options, mirror, passed, forecast } = state;
-  const changes = await commitPlan(run, more);
-  const kinds = kindsIn(state);
-  for (const kind of kinds) {
+function countPassed(found: RunResults, changes: Plan['changes']): void {
+  const passed = { ...found.passed };
+  for (const kind of kindsIn(found.parts))
     for (const n of Object.values(changes[kind])) passed[kind] += n;
-  }
-  if (!forecast || state.isForeseen) return;
-  state.forecast = forecastPassed(run, forecast, { kinds, plan: { changes }, mirror });
-  state.isForeseen = true;
-  options.foresees?.(state.forecast);
+  found.passed = passed;
 }
 
-/**
- * Stores what the records of this reading state about each person, for the guards of later runs. It
- * comes after what the run withholds is stored, and before anything is sent: if the run is
- * interrupted, the next one knows what this one has read, and still knows what awaits approval.
- * People who were erased, under this address or as a record with these ids, are left out.
- */
-async function storeStated(state: RunState): Promise<void> {
-  const { run, contacts } = state;
-  if (run.undo || !contacts) return;
-  const { ranges, stated, transaction } = run.snapshot;
-  const isAny = run.doNotContact.erased() !== undefined;
-  const mapping = contacts.manner ?? '';
-  const { certified: isCertified, whole: isWhole } = findingsOf(state, 'contact');
-  const certified = isCertified && run.selection === undefined;
-  const whole = isWhole && onlyKey(run) === undefined;
-  const isErased = (key: Key): boolean =>
-    run.doNotContact.concerning(identityOf(run, key)).some(({ cause }) => cause === 'erasure');
-  for await (const range of inTurns(run, ranges.ofStated('contact'))) {
-    const erased = isAny ? stated.newKeys(range).filter(isErased) : [];
-    const but = [...supersededKeys(run), ...erased];
-    const reading = { but, certified, whole, mapping, at: run.clock.now() };
-    transaction(() => stated.store(range, reading));
-  }
+/** Returns whether the run has learned something that requires another decision. */
+function hasNews({ run, parts }: RunResults): boolean {
+  return kindsIn(parts).some((kind) => run.snapshot.candidates.next(kind, '', 1).length > 0);
 }
 
 /** The length of a slice, in milliseconds. */
 const sliceMs = 10 * 60_000;
 
 /** Applies in slices. Between them, the rest is planned again if its source has changed. */
-async function applyInSlices(state: RunState): Promise<void> {
-  const { run, breaker } = state;
+async function applyInSlices(found: RunResults): Promise<void> {
+  const { run, breaker } = found;
   for (;;) {
     const endsAt = run.clock.now() + sliceMs;
-    await eachApplied(state, apply, applyTemplates, { endsAt, toBeListed: false });
-    await recoverAll(state, false);
+    await onEach(found, { endsAt, toBeListed: false }, apply, applyTemplates);
+    await recoverAll(found, false);
     if (run.stop.aborted || breaker.stopped() || run.clock.now() < endsAt) return;
     const { slicing } = run.snapshot;
-    const remaining = kindsIn(state).filter((kind) => slicing.hasPlanned(run.id, kind));
+    const remaining = kindsIn(found.parts).filter((kind) => slicing.hasPlanned(run.id, kind));
     if (remaining.length === 0) return;
-    if (state.contacts && remaining.includes('contact')) await planAgain(state, state.contacts);
+    const { contacts } = found.parts;
+    if (contacts && remaining.includes('contact')) await planAgain(found, contacts);
   }
 }
 
 /** Plans the rest again if the CRM has changed since. Throws Interrupted, unexpected errors. */
-async function planAgain(state: RunState, contacts: MirrorContacts): Promise<void> {
-  const { run, known, reasons, tally } = state;
-  const name = 'contact';
-  const before = findingsOf(state, name);
+async function planAgain(found: RunResults, contacts: MirrorContacts): Promise<void> {
+  const { run, reasons, tally } = found;
+  const kind = 'contact';
+  const before = findingsOf(found.known, kind);
   if (before.still()) return;
   const { slicing, staging, stage, transaction } = run.snapshot;
-  await untilDone(run, () => transaction(() => slicing.withdraw(run.id, name)));
+  await untilDone(run, () => transaction(() => slicing.withdraw(run.id, kind)));
   stage(() => {
-    staging.forgetDesired(name);
-    slicing.assumeDone(run.id, name);
+    staging.forgetDesired(kind);
+    slicing.assumeDone(run.id, kind);
   });
   const outdated = { ...before, certified: false, still: () => false };
-  known.set(name, outdated);
-  if (state.options.agrees) {
+  keepFindings(found, kind, outdated);
+  if (found.options.agrees) {
     const reason = 'the contacts of the CRM have changed since the plan was agreed to';
     reasons.push({ code: 'source-changed', reason, fix: 'plan again' });
     return;
   }
   try {
     const read = await readSource(run, contacts);
-    known.set(name, { ...outdated, ...readingOf(contacts.source, read) });
+    keepFindings(found, kind, { ...outdated, ...readingOf(contacts.source, read) });
     if (!read.complete) {
       const reason = `${read.why}, so only opt-outs are applied from now on`;
       reasons.push({ code: 'source-incomplete', reason, fix: read.fix });
@@ -515,44 +498,39 @@ async function planAgain(state: RunState, contacts: MirrorContacts): Promise<voi
     reasons.push({ code: 'source-left-out', reason });
     return;
   }
-  await selectCandidates(state, contacts);
-  const findings = findingsOf(state, name);
+  await selectPeople(found, contacts);
+  const findings = findingsOf(found.known, kind);
   await decideChanges({ run, contacts, tally, known: findings });
   await listInvalid(run, { tally, findings });
-  await judgePlan(state);
+  found.verdict = await judgePlan(judgedIn(found), found.verdict);
   // What was withdrawn and is not planned again is not sent.
-  state.passed[name] = tally.outcomeCount(name);
-  await writePlan(state);
-  run.snapshot.candidates.clear(name);
+  found.passed = { ...found.passed, [kind]: tally.outcomeCount(kind) };
+  countPassed(found, await commitPlan(run));
+  run.snapshot.candidates.clear(kind);
 }
 
-/** Takes a step for people and one for templates side by side. */
-async function eachApplied(
-  state: RunState,
-  ofPeople: typeof apply,
-  ofTemplates: typeof applyTemplates,
+/** Finds out unknown outcomes. `toBeListed`: a newer listing of the platform follows. */
+async function recoverAll(found: RunResults, toBeListed: boolean): Promise<void> {
+  return onEach(found, { endsAt: 0, toBeListed }, recover, recoverTemplates);
+}
+
+/** Sends to people and templates side by side, or finds out what became of what was sent. */
+async function onEach(
+  found: RunResults,
   when: { endsAt: number; toBeListed: boolean },
+  people: typeof apply,
+  others: typeof applyTemplates,
 ): Promise<void> {
-  const { run, breaker, tally, mirror, contacts, templates } = state;
-  const review = (): void => judgeAtOnce(state);
-  const kinds = kindsIn(state);
+  const { run, breaker, tally, parts, known, passed } = found;
+  const review = () => void (found.verdict = judgeAtOnce(judgedIn(found), found.verdict));
+  const applying = (kind: RecordTypeName) => {
+    const about = { known: findingsOf(known, kind), passed: passed[kind] };
+    return { run, breaker, tally, ...when, ...about, timeoutMs: run.timeoutMs, review };
+  };
+  const kinds = kindsIn(parts);
   await each(kinds, kinds.length, async (kind) => {
-    const known = findingsOf(state, kind);
-    const passed = state.passed[kind];
-    const applying = { run, breaker, tally, known, ...when, passed, timeoutMs: mirror.timeoutMs };
-    if (kind === 'contact' && contacts) {
-      const deciding = { run, contacts, tally, known };
-      const replan: Applying['replan'] = (key, isSettled) => {
-        const decide = () => decidePerson(deciding, key);
-        return decideAgain(run, { kind, key }, { isSettled, decide, review });
-      };
-      await ofPeople({ ...applying, contacts, replan });
-    }
-    if (kind === 'template' && templates) {
-      const deciding = { run, templates, tally, known };
-      const replan: Applying['replan'] = (key, isSettled) =>
-        replanTemplate(deciding, { key, isSettled, review });
-      await ofTemplates({ ...applying, templates, replan });
-    }
+    const { contacts, templates } = parts;
+    if (kind === 'contact' && contacts) await people({ ...applying(kind), contacts });
+    if (kind === 'template' && templates) await others({ ...applying(kind), templates });
   });
 }

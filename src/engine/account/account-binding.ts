@@ -23,7 +23,7 @@ import { contactKey } from '../../domain/values/contact-key.ts';
 import { Invalid, Rejected, type Problem } from '../../domain/errors.ts';
 import { each } from '../context/work-in-parts.ts';
 import type { RunContext } from '../context/run-context.ts';
-import type { PlatformListing } from '../context/run-state.ts';
+import type { PlatformListing } from '../context/run-results.ts';
 
 const names = {
   url: 'platform-url',

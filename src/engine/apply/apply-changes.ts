@@ -24,10 +24,11 @@ import { isTooLate } from '../guard/plan-rules.ts';
 import {
   type Applying,
   type Attempt,
-  journalFailure,
   plannedRecords,
   knownOf,
   type Late,
+  reconsider,
+  recordFailure,
   recordOutcome,
   recordsAtOnce,
   sendInOrder,
@@ -38,6 +39,7 @@ import {
 import { each } from '../context/work-in-parts.ts';
 import { latestNow } from '../context/platform-knowledge.ts';
 import { stageObservation } from '../observe/person-observation.ts';
+import { decideAgain, decidePerson } from '../plan/decide-changes.ts';
 
 const kind = 'contact';
 
@@ -64,6 +66,10 @@ export async function apply(of: ApplyingPeople): Promise<void> {
   const sending = (isFollowUp: boolean) => ({
     isFollowUp,
     attempt: (change: JournaledChange, how: Attempt) => attempt(applying, change, how),
+    replan(key: Key, isSettled: boolean) {
+      const decide = () => decidePerson(applying, key);
+      return decideAgain(run, { kind, key }, { isSettled, decide, review: applying.review });
+    },
     async record(change: JournaledChange, sent: Sent) {
       await recordSent(applying, change, sent);
       endInFlight(applying, change.key);
@@ -219,24 +225,12 @@ async function recordSent(
   change: JournaledChange,
   sent: Sent,
 ): Promise<void> {
-  const { run, toBeListed } = applying;
   const { outcome } = sent;
-  const { staging, candidates } = run.snapshot;
   const record = (): boolean => {
     if (outcome.is === 'acked') return acknowledge(applying, change, outcome);
-    journalFailure(applying, change, outcome);
-    if (outcome.is !== 'stale') return false;
-    const { about = change.key, observed } = outcome;
-    if (observed) {
-      candidates.add(kind, about);
-      // What was just read replaces the listed state, unless another listing follows.
-      if (!toBeListed) {
-        staging.forgetObserved(kind, about);
-        stageObservation(run, { key: about, rows: observed });
-        staging.addLooked(kind, about, run.clock.now());
-      }
-    }
-    if (!observed || about !== change.key) reconsider(applying, change.key);
+    recordFailure(applying, change, outcome, (key, rows) =>
+      stageObservation(applying.run, { key, rows }),
+    );
     return false;
   };
   await recordOutcome(applying, change, { ...sent, record });
@@ -324,17 +318,8 @@ function reconsiderFormer(applying: PeopleInFlight, key: Key): void {
     // A run without a listing has already made a decision for this key, based on what it had
     // observed.
     if (isListed || !known.listing) staging.assume(kind, old);
-    reconsider(applying, old);
+    reconsider(applying, { kind, key: old });
   }
-}
-
-/** Requests a new decision, by the recorded state if that is newer than the observation. */
-function reconsider({ run, known, toBeListed }: PeopleInFlight, key: Key): void {
-  const { staging, candidates, journal } = run.snapshot;
-  const seenAt = staging.lookedAt(kind, key) ?? known.listing?.startedAt;
-  const isOlder = typeof seenAt === 'number' && journal.isDoneSince(kind, key, seenAt);
-  if (isOlder && !toBeListed) staging.assume(kind, key);
-  candidates.add(kind, key);
 }
 
 // Tracks the people that have a request in flight, with their entries in the do-not-contact list.

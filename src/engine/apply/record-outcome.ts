@@ -4,12 +4,13 @@
  */
 import { isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
 import { type Answer, requestIdOf } from '../../domain/exchange.ts';
-import type { Key, RecordTypeName } from '../../domain/record.ts';
+import type { Key, ObservedRow, RecordTypeName } from '../../domain/record.ts';
+import type { RecordName } from '../../store/database/key-range.ts';
 import type { KnownRecord } from '../../records/contact/contacts.ts';
 import type { SendOutcome } from '../../records/change-outcome.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
 import { isFresh, type RunContext, writeAuditLog } from '../context/run-context.ts';
-import type { Findings } from '../context/run-state.ts';
+import type { Findings } from '../context/run-results.ts';
 import type { RunTally } from '../context/run-tally.ts';
 import { inTurns, pagesOf } from '../context/work-in-parts.ts';
 import { plannedAgain } from '../../store/tables/journal.ts';
@@ -25,12 +26,8 @@ export interface Applying {
   toBeListed: boolean;
   breaker: CircuitBreaker;
   tally: RunTally;
-  /**
-   * Makes a new decision for a record immediately after its creation, because its other changes
-   * were planned before the result of the creation was known. Returns whether there is anything to
-   * send.
-   */
-  replan(key: Key, isSettled: boolean): boolean;
+  /** Judges, without yielding, a decision that was made anew after a creation. */
+  review(): void;
   /** How long a request may be in flight, in milliseconds. */
   timeoutMs: number;
   /** When the slice ends and the source is checked again, in milliseconds since the epoch. */
@@ -135,6 +132,12 @@ interface InOrder {
   /** Whether they complete a creation; opt-outs are then sent even if the run was asked to stop. */
   isFollowUp: boolean;
   attempt(change: JournaledChange, how: Attempt): Promise<SendOutcome | Late>;
+  /**
+   * Makes a new decision for a record immediately after its creation, because its other changes
+   * were planned before the result of the creation was known. Returns whether there is anything to
+   * send.
+   */
+  replan(key: Key, isSettled: boolean): boolean;
   record(change: JournaledChange, sent: Sent): Promise<void>;
 }
 
@@ -145,7 +148,7 @@ interface InOrder {
 export async function sendInOrder(
   applying: Applying,
   changes: readonly JournaledChange[],
-  { isFollowUp, attempt, record }: InOrder,
+  { isFollowUp, attempt, replan, record }: InOrder,
 ): Promise<boolean> {
   const { run, breaker } = applying;
   for (const [at, planned] of changes.entries()) {
@@ -181,7 +184,7 @@ export async function sendInOrder(
     let isPlanned = false;
     const follow = (isSettled: boolean): void => {
       if (ends) dropStale(run, changes.slice(at + 1), brought ? plannedAgain : undefined);
-      if (brought) isPlanned = applying.replan(change.key, isSettled);
+      if (brought) isPlanned = replan(change.key, isSettled);
     };
     await record(change, { outcome, follow, ...heard });
     if (ends) return isPlanned;
@@ -227,18 +230,45 @@ export async function recordOutcome(
   run.progress({ stage: 'applying', kind: change.kind, done, of: Math.max(done, passed) });
 }
 
-/** Moves a change in the journal that was not acknowledged. Must be called in a transaction. */
-export function journalFailure(
+/**
+ * Records a change that was not acknowledged, and what has to be decided again because of it.
+ * `stage` stages what was read about a record. Must be called in a transaction.
+ */
+export function recordFailure(
   applying: Applying,
   change: JournaledChange,
   outcome: Exclude<SendOutcome, { is: 'acked' }>,
+  stage: (key: Key, rows: readonly ObservedRow[]) => void,
 ): void {
-  const { journal } = applying.run.snapshot;
-  const at = applying.run.clock.now();
+  const { run, toBeListed } = applying;
+  const { journal, staging, candidates } = run.snapshot;
+  const { kind, key } = change;
+  const at = run.clock.now();
   if (outcome.is === 'rejected') reject(applying, change, outcome);
   else if (outcome.is === 'stale' || outcome.is === 'unknown')
     journal.move(change.seq, outcome.is, { at, reason: outcome.why });
   else journal.move(change.seq, 'planned', { at });
+  if (outcome.is !== 'stale') return;
+  const { about = key, observed } = outcome;
+  if (observed) {
+    candidates.add(kind, about);
+    // What was just read replaces the listed state, unless another listing follows.
+    if (!toBeListed) {
+      staging.forgetObserved(kind, about);
+      stage(about, observed);
+      staging.addLooked(kind, about, at);
+    }
+  }
+  if (!observed || about !== key) reconsider(applying, { kind, key });
+}
+
+/** Requests a new decision, by the recorded state if that is newer than the observation. */
+export function reconsider({ run, known, toBeListed }: Applying, { kind, key }: RecordName): void {
+  const { staging, candidates, journal } = run.snapshot;
+  const seenAt = staging.lookedAt(kind, key) ?? known.listing?.startedAt;
+  const isOlder = typeof seenAt === 'number' && journal.isDoneSince(kind, key, seenAt);
+  if (isOlder && !toBeListed) staging.assume(kind, key);
+  candidates.add(kind, key);
 }
 
 /** Returns the outcome as the audit log names it; undefined if the platform did nothing. */

@@ -104,11 +104,24 @@ export interface MirrorTemplates extends Templates {
  */
 export type Mode = 'full' | 'fast' | 'undo' | { single: Key } | { record: string };
 
-export interface RunOptions {
+/** How a run goes, for all of its steps. */
+export interface RunSettings {
   mode: Mode;
-  because?: readonly FullCode[] | undefined;
   /** False for a plan, which writes nothing on the platform and records nothing. */
   writes: boolean;
+  /** Whether this is a first load, which deletes nobody and needs no approval for opt-ins. */
+  firstLoad?: boolean | undefined;
+  /** Whether the snapshot was restored from a backup and the platform has not been listed since. */
+  restored?: boolean | undefined;
+  /** When aborted, the run starts nothing new and finishes what is in flight. */
+  stop: AbortSignal;
+  /** Aborted some seconds after `stop`: the run then gives up what is in flight. */
+  abort: AbortSignal;
+  progress(progress: Progress): void;
+}
+
+export interface RunOptions extends RunSettings {
+  because?: readonly FullCode[] | undefined;
   /** If undefined, the run covers both. */
   only: 'contacts' | 'templates' | undefined;
   /**
@@ -122,18 +135,9 @@ export interface RunOptions {
   foresees?(forecast: Forecast): void;
   /** The people that the run is limited to; undefined if it may change everybody. */
   onlyPeople?: OnlyPeople | undefined;
-  /** Whether this is a first load, which deletes nobody and needs no approval for opt-ins. */
-  firstLoad?: boolean | undefined;
-  /** Whether the snapshot was restored from a backup and the platform has not been listed since. */
-  restored?: boolean | undefined;
   approve?: ToApprove | undefined;
   /** What to undo, in mode `undo`. */
   undo?: ToUndo | undefined;
-  /** When aborted, the run starts nothing new and finishes what is in flight. */
-  stop: AbortSignal;
-  /** Aborted some seconds after `stop`: the run then gives up what is in flight. */
-  abort: AbortSignal;
-  progress(progress: Progress): void;
   /** What asked for the run, for the audit log; by default a program that embeds the engine. */
   by?: RunActor | undefined;
 }
@@ -191,7 +195,7 @@ export function isRecord(mode: Mode): mode is { record: string } {
 }
 
 /** Returns the person that a run is about, '' until that is known; undefined for all people. */
-export function onlyKey({ mode }: Pick<RunOptions, 'mode'>): Key | undefined {
+export function onlyKey({ mode }: { mode: Mode }): Key | undefined {
   if (typeof mode === 'string') return undefined;
   return isRecord(mode) ? '' : mode.single;
 }

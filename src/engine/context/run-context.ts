@@ -4,7 +4,6 @@
  */
 import { closeEntries, drain, noteFault } from '../../store/memory/audit-trail.ts';
 import type { Problem } from '../../domain/errors.ts';
-import type { CanaryPolicy } from '../../domain/guards/canary.ts';
 import type { ChangeWindow } from '../../domain/guards/change-window.ts';
 import type { PlanRule } from '../../domain/guards/plan-rule.ts';
 import type { JournaledChange } from '../../domain/change.ts';
@@ -13,24 +12,11 @@ import type { LearnedFacts } from './platform-knowledge.ts';
 import { type GroupCommit, untilDone } from './work-in-parts.ts';
 import type { PeopleSelection } from './people-selection.ts';
 import type { UndoneRun } from './undo-run.ts';
-import { type Mirror, onlyKey, type RunOptions } from './mirror-context.ts';
+import { type Mirror, onlyKey, type RunSettings } from './mirror-context.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 
-type OfMirror =
-  | 'snapshot'
-  | 'doNotContact'
-  | 'approvers'
-  | 'audit'
-  | 'locks'
-  | 'clock'
-  | 'platformNow'
-  | 'contacts'
-  | 'templates'
-  | 'guards';
-type OfOptions = 'mode' | 'writes' | 'firstLoad' | 'restored' | 'stop' | 'abort' | 'progress';
-
-/** What every step of a run needs; never written to. What one step needs is passed to it. */
-export interface RunContext extends Pick<Mirror, OfMirror>, Pick<RunOptions, OfOptions> {
+/** A run of a mirror: what every step needs, and none writes to. */
+export interface RunContext extends Mirror, RunSettings {
   id: string;
   /** When the run began by our clock, in milliseconds since the epoch. */
   startedAt: number;
@@ -38,7 +24,6 @@ export interface RunContext extends Pick<Mirror, OfMirror>, Pick<RunOptions, OfO
   restoredUntil: number;
   rules: readonly PlanRule[];
   windows: readonly ChangeWindow[];
-  canary: CanaryPolicy | undefined;
   /** The time zone of rules and windows: an IANA name. */
   timezone: string;
   facts: LearnedFacts;
@@ -90,21 +75,19 @@ export function isSuperseded(run: RunContext, key: Key): boolean {
   );
 }
 
-type Audited = Pick<Mirror, 'audit' | 'snapshot' | 'clock'>;
-
 /** Moves what is remembered of writes to the audit log. Returns why that is not possible, if so. */
-export async function writeAuditLog(audited: Audited): Promise<string | undefined> {
-  const { audit, snapshot } = audited;
-  return audit && untilDone(audited, () => drain(audit, snapshot));
+export async function writeAuditLog(mirror: Mirror): Promise<string | undefined> {
+  const { audit, snapshot } = mirror;
+  return audit && untilDone(mirror, () => drain(audit, snapshot));
 }
 
 /** Does the same and signs the log. `prunes`: removes old entries. Returns a note of failure. */
 export async function closeAuditLog(
-  audited: Audited,
+  mirror: Mirror,
   { prunes }: { prunes: boolean },
 ): Promise<Problem | undefined> {
-  const { audit, snapshot, clock } = audited;
-  const unwritten = await writeAuditLog(audited);
+  const { audit, snapshot, clock } = mirror;
+  const unwritten = await writeAuditLog(mirror);
   const fault = unwritten ?? (audit && closeEntries(audit, snapshot, { at: clock.now(), prunes }));
   return noteFault(snapshot, fault);
 }
@@ -116,13 +99,16 @@ const loaded = 'loaded';
 export function isFirstLoad({
   firstLoad,
   snapshot,
-}: Pick<RunContext, 'firstLoad' | 'snapshot'>): boolean {
+}: {
+  firstLoad?: boolean | undefined;
+  snapshot: Snapshot;
+}): boolean {
   return firstLoad === true || snapshot.meta.get(loaded) === undefined;
 }
 
 /** Returns whether no full run of a mirror with people has ended yet. */
-export function isUnloaded({ contacts, snapshot }: Pick<Mirror, 'contacts' | 'snapshot'>): boolean {
-  return contacts !== undefined && isFirstLoad({ snapshot, firstLoad: false });
+export function isUnloaded({ contacts, snapshot }: Mirror): boolean {
+  return contacts !== undefined && isFirstLoad({ snapshot });
 }
 
 /** Ends the first load if it has not ended yet. Must be called within a transaction. */

@@ -8,7 +8,7 @@ import type { RecordTypeName } from '../../domain/record.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { sayDeferred } from '../guard/plan-rules.ts';
 import { sayCanaries, closeCanaries } from '../guard/canaries.ts';
-import { findingsOf, kindsIn, type RunState } from '../context/run-state.ts';
+import { findingsOf, kindsIn, type RunResults } from '../context/run-results.ts';
 import { dropSuperseded, yielding } from '../plan/commit-plan.ts';
 import { closeAuditLog, type RunContext, supersededKeys } from '../context/run-context.ts';
 import { noteDifference, storeDifference, keepRestored } from '../context/platform-knowledge.ts';
@@ -18,7 +18,7 @@ import { groupFound, summaryOf } from './summarize-run.ts';
 import type { Summary } from '../report/run-summary.ts';
 import { reportOptOuts } from '../write-back/report-opt-outs.ts';
 import { closeApprovals, closeHolds, countAwaitingApproval, holdWithheld } from '../guard/holds.ts';
-import { storeLimits } from '../plan/run-forecast.ts';
+import { storeLimits } from '../plan/plan-summary.ts';
 import { storeQuarantine } from '../context/platform-quarantine.ts';
 import type { JournalTally } from '../../store/tables/journal.ts';
 import { storeCursor } from './source-cursor.ts';
@@ -26,58 +26,59 @@ import { findErased, noteUnfinished } from '../erasure/pending/unfinished-erasur
 import type { OptOutDay } from '../../store/tables/run-figures.ts';
 
 /** Ends a run, whatever the outcome of its work. */
-export async function finishRun(found: RunState): Promise<Summary> {
-  const { run, breaker } = found;
+export async function finishRun(found: RunResults): Promise<Summary> {
+  const { run, parts, breaker } = found;
   const { writes, mode } = run;
   const { reason, note }: ReturnType<typeof storeQuarantine> = writes
     ? storeQuarantine(run, breaker)
     : {};
   const unwritten = writes ? await closeAuditLog(run, { prunes: mode === 'full' }) : undefined;
-  closeCanaries(found);
+  const canaries = closeCanaries(found);
   const notes = [note, unwritten].filter((one) => one !== undefined);
-  const state = {
+  const results: RunResults = {
     ...found,
+    verdict: { ...found.verdict, canaries },
     reasons: [...found.reasons, ...(reason === undefined ? [] : [reason])],
     notes: [
       ...found.notes,
       ...noteDifference(found.mirror),
       ...sayDeferred(run),
-      ...sayCanaries(found),
+      ...sayCanaries(run, canaries),
       ...notes,
     ],
   };
   if (writes) {
     // The ids that certified readings found are stored, whatever the outcome of the run.
     const { recorded, ranges, transaction } = run.snapshot;
-    const isCertified = state.contacts && findingsOf(state, 'contact').certified;
+    const isCertified = parts.contacts && findingsOf(found.known, 'contact').certified;
     for await (const range of isCertified ? inTurns(run, ranges.ofStrangeIds('contact')) : []) {
       transaction(() => recorded.adoptOrigins({ ...range, since: run.startedAt }));
     }
     await holdWithheld(run);
   }
-  const reported = await reportOptOuts(state);
+  const reported = await reportOptOuts(results);
   const done: JournalTally[] = [];
   for await (const some of inTurns(run, run.snapshot.journal.tally(run.id))) done.push(...some);
-  const looked = run.writes && run.mode === 'full' && state.contacts !== undefined;
+  const looked = run.writes && run.mode === 'full' && parts.contacts !== undefined;
   const erased = looked ? await findErased(run) : [];
   const counts = looked ? await countPeople(run) : undefined;
   dropSuperseded(run);
-  const problems = await groupFound(state);
+  const problems = await groupFound(results);
   // There is no await from here until the end is stored, so that the summary agrees with the
   // snapshot.
   dropSuperseded(run);
   // A new decision may have been made for the last record that awaited approval.
-  const held = countAwaitingApproval(state);
-  state.tally.released(guardNames.filter((of) => held[of] === 0));
+  const held = countAwaitingApproval(results);
+  results.tally.released(guardNames.filter((of) => held[of] === 0));
   if (looked) run.snapshot.transaction(() => noteUnfinished(run, erased));
-  const summary = summaryOf(state, { reported, done, held, found: problems });
+  const summary = summaryOf(results, { reported, done, held, found: problems });
   const settled = run.writes
-    ? run.snapshot.transaction(() => keep(state, { summary, done, counts }))
+    ? run.snapshot.transaction(() => keep(results, { summary, done, counts }))
     : [];
   // A run that undoes another decides only about the people of that one.
-  if (run.writes && !run.undo) await yielding(run, keepNoticed(state));
-  if (run.writes) await closeHolds(state, settled);
-  if (run.writes && onlyKey(run) === undefined) await prune(run, state.mirror);
+  if (run.writes && !run.undo) await yielding(run, keepNoticed(results));
+  if (run.writes) await closeHolds(results, settled);
+  if (run.writes && onlyKey(run) === undefined) await prune(run);
   return summary;
 }
 
@@ -103,14 +104,14 @@ interface Ended {
 }
 
 /** Stores the end of the run. Returns what all necessary work was done for. */
-function keep(state: RunState, ended: Ended): RecordTypeName[] {
-  const { run } = state;
+function keep(results: RunResults, ended: Ended): RecordTypeName[] {
+  const { run, parts, known, mirror } = results;
   const { summary } = ended;
   const { runs, journal, problems } = run.snapshot;
   const { id } = run;
   const at = run.clock.now();
-  for (const kind of run.undo ? [] : kindsIn(state)) {
-    const { certified, whole, sizes } = findingsOf(state, kind);
+  for (const kind of run.undo ? [] : kindsIn(parts)) {
+    const { certified, whole, sizes } = findingsOf(known, kind);
     if (!certified) continue;
     if (whole && kind === 'contact') {
       storeReadingFacts(run.snapshot, sizes);
@@ -124,20 +125,20 @@ function keep(state: RunState, ended: Ended): RecordTypeName[] {
   const { status, plan } = summary;
   // Most events cause no change, and their runs would only fill the list of runs.
   const wasTold = (summary.returns?.told ?? 0) > 0;
-  const isQuiet = isRecord(state.options.mode) && status === 'done' && !wasTold;
+  const isQuiet = isRecord(results.options.mode) && status === 'done' && !wasTold;
   const isIdle = isQuiet && !journal.holds(id);
   if (isIdle) runs.drop(id);
   else runs.finish({ id, status, plan, summary: JSON.stringify(kept), at });
-  if (!isIdle) keepFigures(state, ended);
-  if (!run.selection && !run.undo) storeCursor(state, status);
-  storeLimits(run.snapshot.meta, state.mirror.limits(), at);
-  storeDifference(state.mirror);
-  if (run.restored) keepRestored(state.mirror);
-  return closeApprovals(state);
+  if (!isIdle) keepFigures(run, ended);
+  if (!run.selection && !run.undo) storeCursor(results, status);
+  storeLimits(run.snapshot.meta, run.limits(), at);
+  storeDifference(mirror);
+  if (run.restored) keepRestored(mirror);
+  return closeApprovals(results);
 }
 
 /** Stores the figures. Must be called within the transaction that stores the end of the run. */
-function keepFigures({ run, mirror }: RunState, { summary, done, counts }: Ended): void {
+function keepFigures(run: RunContext, { summary, done, counts }: Ended): void {
   const { snapshot, clock, id } = run;
   const { figures, runs } = snapshot;
   const at = clock.now();
@@ -147,7 +148,7 @@ function keepFigures({ run, mirror }: RunState, { summary, done, counts }: Ended
   const { requests, ms } = summary;
   const proven = runs.proven();
   // The largest share of a route's limit that the requests took up.
-  const shares = Object.entries(mirror.limits()).flatMap(([route, { limit, windowMs }]) => {
+  const shares = Object.entries(run.limits()).flatMap(([route, { limit, windowMs }]) => {
     if (limit === undefined || windowMs === undefined) return [];
     return Math.min(1, (requests.byRoute[route] ?? 0) / (limit * Math.max(1, ms / windowMs)));
   });
@@ -172,16 +173,15 @@ function keepFigures({ run, mirror }: RunState, { summary, done, counts }: Ended
  * after the end of the run is stored: if the process dies halfway, some problems are listed as new
  * again, but none is lost.
  */
-function* keepNoticed(state: RunState): Steps {
-  const { run, plan } = state;
+function* keepNoticed({ run, parts, known, plan }: RunResults): Steps {
   const { problems, ranges, transaction } = run.snapshot;
   const by = { run: run.id, at: run.clock.now() };
   const only = onlyKey(run);
-  for (const kind of kindsIn(state)) {
+  for (const kind of kindsIn(parts)) {
     yield* eachPart(ranges.ofNoticed(kind), (range) => {
       transaction(() => problems.adopt({ ...range, ...by }));
     });
-    const { certified, whole } = findingsOf(state, kind);
+    const { certified, whole } = findingsOf(known, kind);
     if (!certified || !plan) continue;
     if (only !== undefined) transaction(() => problems.forgetUnnoticedOf({ kind, key: only }));
     else {
@@ -195,8 +195,8 @@ function* keepNoticed(state: RunState): Steps {
 }
 
 /** Deletes rows that are too old. It scans all of them, so a run about one person skips it. */
-async function prune(run: RunContext, { keepMs, audit }: RunState['mirror']) {
-  const { snapshot, clock } = run;
+async function prune(run: RunContext) {
+  const { snapshot, clock, keepMs, audit } = run;
   const { runs, figures, journal, optOutReports, holds, unaudited, stated, transaction } = snapshot;
   const at = clock.now();
   // Guards count the changes of the last seven days.

@@ -19,7 +19,7 @@ import { type Mode, type MirrorContacts, onlyKey } from '../context/mirror-conte
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
 import type { Status } from '../report/run-summary.ts';
 import { hasDeferred } from '../guard/plan-rules.ts';
-import { findingsOf, type RunState, type SourceCursor } from '../context/run-state.ts';
+import { findingsOf, type RunResults, type SourceCursor } from '../context/run-results.ts';
 import { countAwaitingApproval } from '../guard/holds.ts';
 
 const storedCursor = storedJson<{ manner: string; cursor: string }>('the cursor of the source');
@@ -47,31 +47,31 @@ export function invalidateCursor({ meta }: Snapshot): void {
 }
 
 /** Invalidates the cursor after a run about one person threw and had kept out another run. */
-export function invalidateCursorAfter(state: RunState): void {
-  const { run, begun } = state;
-  if (!run.writes || onlyKey(run) === undefined || !overlapped(state)) return;
+export function invalidateCursorAfter(results: RunResults): void {
+  const { run, begun } = results;
+  if (!run.writes || onlyKey(run) === undefined || !overlapped(results)) return;
   if (begun.contacts) run.snapshot.transaction(() => invalidateCursor(run.snapshot));
 }
 
 /** Returns whether a run about all people was in progress at any time during this run. */
-function overlapped({ run, endedBefore }: RunState): boolean {
+function overlapped({ run, endedBefore }: RunResults): boolean {
   return run.locks.count().begun > endedBefore;
 }
 
-export function storeCursor(state: RunState, status: Status): void {
-  const { run, begun, contacts, cursor: since } = state;
+export function storeCursor(results: RunResults, status: Status): void {
+  const { run, begun, parts, known, cursor: since } = results;
   if (!begun.contacts) return;
   const { meta } = run.snapshot;
-  const held = countAwaitingApproval(state);
+  const held = countAwaitingApproval(results);
   const isFree = guardNames.every((of) => guardRows[of].recordType !== 'contact' || !held[of]);
   const hasEnded = status === 'held' ? isFree : status === 'done' || status === 'rejected';
   const isWell = hasEnded && !hasDeferred(run, 'contact');
   if (onlyKey(run) !== undefined) {
-    if (!isWell && (state.plan || overlapped(state))) invalidateCursor(run.snapshot);
+    if (!isWell && (results.plan || overlapped(results))) invalidateCursor(run.snapshot);
     return;
   }
-  const isWhole = contacts !== undefined && !state.supersededAtStart;
-  const gained = isWhole && isWell ? findingsOf(state, 'contact').cursor : undefined;
+  const isWhole = parts.contacts !== undefined && !results.supersededAtStart;
+  const gained = isWhole && isWell ? findingsOf(known, 'contact').cursor : undefined;
   const cursor = gained ?? (run.mode === 'fast' ? since.cursor : undefined);
   const { manner } = begun.contacts;
   if (manner === undefined || cursor === undefined || meta.get(name) === spoilt) return;

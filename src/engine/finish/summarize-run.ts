@@ -3,7 +3,7 @@ import { Interrupted, type Problem, Rejected, renderProblem } from '../../domain
 import type { Stop } from '../../records/decision.ts';
 import { canariesOf } from '../guard/canaries.ts';
 import { countDeferred } from '../guard/plan-rules.ts';
-import { type RunState, findingsOf, kindsIn } from '../context/run-state.ts';
+import { type RunResults, findingsOf, kindsIn } from '../context/run-results.ts';
 import type { JournalTally } from '../../store/tables/journal.ts';
 import { openChanges } from '../context/run-context.ts';
 import { type GuardClass, guardNames, guardRows } from '../../domain/guard-classes.ts';
@@ -34,48 +34,48 @@ interface Done {
   found: ProblemGroups;
 }
 
-export function summaryOf(state: RunState, { reported, done, held, found }: Done): Summary {
-  const { run, tally, mirror, options } = state;
-  const contact = kindSummary(state, 'contact', done);
-  const template = kindSummary(state, 'template', done);
-  const reasons = reasonsOf(state, done);
+export function summaryOf(results: RunResults, { reported, done, held, found }: Done): Summary {
+  const { run, tally, mirror, options } = results;
+  const contact = kindSummary(results, 'contact', done);
+  const template = kindSummary(results, 'template', done);
+  const reasons = reasonsOf(results, done);
   const stuck = reported?.stuck;
-  const { heldAs } = state.review;
-  const known = [...state.known.values()];
+  const { heldAs, canaries: book } = results.verdict;
+  const known = [...results.known.values()];
   const listings = known.flatMap(({ listing }) => listing ?? []);
   const count = (wanted: JournalTally['state']): number =>
     done.reduce((sum, one) => sum + (one.state === wanted ? one.n : 0), 0);
   const erasures = unfinishedIn(run.snapshot);
   const split = splitHeld(held);
-  const canaries = canariesOf(state);
-  const groups = withHeld(found, state, held);
-  const unfinished = erasures.length > 0 && state.contacts !== undefined;
+  const canaries = canariesOf(run, book);
+  const groups = withHeld(found, results, held);
+  const unfinished = erasures.length > 0 && results.parts.contacts !== undefined;
   const said: Problem[] = [
     ...reasons,
-    ...state.notes,
+    ...results.notes,
     ...(unfinished ? [sayUnfinished(erasures)] : []),
     ...(stuck ? [stuck] : []),
   ];
   return {
     run: run.id,
     mirror: mirror.name,
-    status: statusOf(state, held, {
+    status: statusOf(results, held, {
       reasons: reasons.length,
       unfinished,
       stuck: stuck !== undefined,
     }),
     mode: modeName(run.mode),
     only: options.only ?? null,
-    plan: state.plan?.hash ?? '',
-    ...(heldAs !== undefined && heldAs !== state.plan?.hash && { heldAs }),
+    plan: results.plan?.hash ?? '',
+    ...(heldAs !== undefined && heldAs !== results.plan?.hash && { heldAs }),
     contacts: {
       ...contact,
       held: split.contacts,
-      skipped: findingsOf(state, 'contact').sizes.skipped,
+      skipped: findingsOf(results.known, 'contact').sizes.skipped,
       furtherOptIns: done.reduce((sum, { further }) => sum + further, 0),
       prevented: tally.counts().stopped,
       unmanaged: countUnmanaged(groups),
-      missing: findingsOf(state, 'contact').sizes.missing,
+      missing: findingsOf(results.known, 'contact').sizes.missing,
     },
     templates: { ...template, held: split.templates },
     deferred: countDeferred(run),
@@ -83,14 +83,14 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
     attempted: { sent: count('acked') + count('rejected'), refused: count('rejected') },
     returns: reported?.summary ?? null,
     requests: mirror.requests(),
-    forecast: state.forecast ?? null,
+    forecast: results.forecast ?? null,
     certificate: {
       source: known.length === 0 ? null : known.every(({ certified }) => certified),
       platform: listings.length === 0 ? null : listings.every(({ complete }) => complete),
     },
     problems: tally.problems(),
     groups,
-    fullBecause: fullReasons(state.because),
+    fullBecause: fullReasons(results.because),
     reasons: said.map(renderProblem),
     reasonCodes: said.map(({ code }) => code),
     known: tally.counts().known,
@@ -100,11 +100,11 @@ export function summaryOf(state: RunState, { reported, done, held, found }: Done
 }
 
 function kindSummary(
-  state: RunState,
+  results: RunResults,
   kind: RecordTypeName,
   done: readonly JournalTally[],
 ): KindSummary & { invalid: number } {
-  const { run, tally, plan } = state;
+  const { run, tally, plan } = results;
   const { staging, guarded, recorded, problems } = run.snapshot;
   // Stale changes are not counted as planned.
   const planned: ChangeCounts = {};
@@ -121,7 +121,7 @@ function kindSummary(
   for (const { op, n } of guarded.ops(kind, 'rejected', 'deferred'))
     foreseen[op] = (foreseen[op] ?? 0) - n;
   const changes = { ...(run.writes ? planned : foreseen), adopt: tally.counts().adopted[kind] };
-  const { sizes, listing } = findingsOf(state, kind);
+  const { sizes, listing } = findingsOf(results.known, kind);
   let { valid: desired, invalid } = sizes;
   let observed = listing?.size ?? recorded.count(kind);
   let parked = problems.countParked(kind);
@@ -134,7 +134,7 @@ function kindSummary(
     observed = staging.observed(kind, only).length;
     parked = problems.parked(kind, only).length > 0 ? 1 : 0;
   }
-  const unread = kind === 'contact' ? state.unread : undefined;
+  const unread = kind === 'contact' ? results.unread : undefined;
   return {
     desired,
     observed,
@@ -149,7 +149,7 @@ function kindSummary(
 
 /** An unfinished erasure and an unwritten audit log count like a failed opt-out. */
 function statusOf(
-  { run, tally, failure, notes }: RunState,
+  { run, tally, failure, notes }: RunResults,
   held: Record<GuardClass, number>,
   { reasons, unfinished, stuck }: { reasons: number; unfinished: boolean; stuck: boolean },
 ): Status {
@@ -163,15 +163,15 @@ function statusOf(
 }
 
 /** Returns the reasons why a run failed. `tally` counts the changes of the run. */
-function reasonsOf(state: RunState, tally: readonly JournalTally[]): Problem[] {
-  const { run, breaker, failure } = state;
-  const reasons = [...state.reasons, ...breaker.reasons()];
+function reasonsOf(results: RunResults, tally: readonly JournalTally[]): Problem[] {
+  const { run, parts, breaker, failure } = results;
+  const reasons = [...results.reasons, ...breaker.reasons()];
   // Of a refusal, only the message is reported. The explanation may be long, and is listed with the
   // records.
   if (failure instanceof Rejected) reasons.push({ code: 'rejected', reason: failure.message });
   else if (failure && !(failure instanceof Interrupted)) reasons.push(...failure.problems);
   if (!run.writes) return reasons;
-  const unknown = kindsIn(state).flatMap((kind) => openChanges(run, kind)).length;
+  const unknown = kindsIn(parts).flatMap((kind) => openChanges(run, kind)).length;
   if (unknown > 0) {
     reasons.push({
       code: 'outcome-unknown',
@@ -210,12 +210,16 @@ export function sayStopped({ protect, optIns }: Record<Stop, number>): Problem[]
 // Groups all problems that a run has found by cause. The list of problems has a limit.
 
 /** Collects the problems that the summary counts, except for what awaits approval. */
-export async function groupFound(state: RunState): Promise<ProblemGroups> {
-  const { run } = state;
+export async function groupFound({
+  run,
+  parts,
+  known,
+  mirror,
+}: RunResults): Promise<ProblemGroups> {
   const { problems, ranges } = run.snapshot;
   const found = groupProblems();
   const only = onlyKey(run);
-  for (const name of kindsIn(state)) {
+  for (const name of kindsIn(parts)) {
     for await (const range of inTurns(run, ranges.ofNoticed(name))) {
       const noticed = problems.counted.noticed(range);
       found.add(
@@ -227,14 +231,14 @@ export async function groupFound(state: RunState): Promise<ProblemGroups> {
       found.add(name, problems.counted.parkedOf({ kind: name, key: only }));
       continue;
     }
-    const { whole, reading } = findingsOf(state, name);
+    const { whole, reading } = findingsOf(known, name);
     const isPartial = !whole && reading !== '';
     for await (const range of inTurns(run, ranges.ofProblems(name))) {
       found.add(name, problems.counted.parked(range));
       if (isPartial) found.add(name, problems.counted.unread(range));
     }
   }
-  if (state.mirror.returns) {
+  if (mirror.returns) {
     const all = run.snapshot.optOutReports.rejected('contact', mostReports);
     const ours = all.filter(({ email }) => only === undefined || email === only);
     found.add('contact', refusedReports(ours));
@@ -261,7 +265,7 @@ export function refusedReports(rows: readonly ReturnedRow[]) {
 /** Returns the groups, with what awaits approval in each guard class. */
 function withHeld(
   found: ProblemGroups,
-  { tally }: RunState,
+  { tally }: RunResults,
   held: Record<GuardClass, number>,
 ): ProblemGroup[] {
   const told = tally.problems().filter((one) => one.class === 'held');

@@ -27,15 +27,16 @@ import {
 import { type Steps, eachPart, each } from '../context/work-in-parts.ts';
 import { askedClasses, type AskedClass } from '../../domain/guards/plan-rule.ts';
 import { type Meta, storedFact } from '../../store/database/meta-table.ts';
-import { isFirstLoad } from '../context/run-context.ts';
-import { onlyKey } from '../context/mirror-context.ts';
-import { type RunState, type ReviewState, findingsOf } from '../context/run-state.ts';
+import { isFirstLoad, type RunContext } from '../context/run-context.ts';
+import type { MirrorContacts } from '../context/mirror-context.ts';
+import { findingsOf, type Known, type RunParts, type RunResults } from '../context/run-results.ts';
 import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
 import type { Key, ObservedRow, RecordTypeName } from '../../domain/record.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { SentChange } from '../../store/holds/judged-changes.ts';
 import { mostOf } from '../report/guard-rules.ts';
-import { populationOf } from './guard-population.ts';
+import type { Populations } from './guard-population.ts';
+import type { PlanDecision } from '../../store/holds/holds.ts';
 import { Interrupted, isExpected, type Problem } from '../../domain/errors.ts';
 import { contactDrift } from '../../records/contact/contacts.ts';
 import { templateDrift } from '../../records/template/templates.ts';
@@ -60,14 +61,19 @@ function hasher(seed: string) {
 }
 
 /** Begins the canary of a class if one is due, and leaves what waits for it to a later run. */
-export function* deferToCanaries(state: RunState, of: GuardClass): Steps {
-  const { run, review } = state;
+export function* deferToCanaries(
+  run: RunContext,
+  of: GuardClass,
+  { book: before, populations }: { book: CanaryBook | undefined; populations: Populations },
+): Steps<CanaryBook | undefined> {
   const guard = askedClasses.find((one) => one === of);
-  if (!run.canary || !review.canaries || !guard) return;
+  if (!run.canary || !before || !guard) return before;
   const { guarded, stage } = run.snapshot;
-  if (!review.canaries.classes[guard]) yield* beginIfDue(state, guard, run.canary);
-  const canary = review.canaries.classes[guard];
-  if (canary?.state !== 'applying' && canary?.state !== 'waiting') return;
+  const book = before.classes[guard]
+    ? before
+    : yield* beginIfDue(run, guard, { book: before, populations, policy: run.canary });
+  const canary = book.classes[guard];
+  if (canary?.state !== 'applying' && canary?.state !== 'waiting') return book;
   // With the slice pass the records that have been changed and, until all of it is, as many others
   // as it has room for. Newcomers whose hash is in it wait, too.
   const isMember = memberOf(canary);
@@ -75,21 +81,22 @@ export function* deferToCanaries(state: RunState, of: GuardClass): Steps {
   const room = canary.size - passing.size;
   if (canary.state === 'applying' && room > 0) {
     const among = (key: Key): boolean => isMember(key) && !passing.has(key);
-    const next = yield* firstOf(state, guard, { seed: canary.seed, most: room, among });
+    const next = yield* firstOf(run, guard, { seed: canary.seed, most: room, among });
     for (const { key } of next) passing.add(key);
   }
   yield* eachPart(guarded.ranges(guard), (range) => {
     const keys = guarded.canary.keys({ ...range, guard }).filter((key) => !passing.has(key));
     if (keys.length > 0) stage(() => guarded.deferSome({ ...range, guard, keys, by: 'canary' }));
   });
+  return book;
 }
 
 /** Returns the canary of a class if it is out of bounds. */
 export function failedCanary(
-  { canaries }: ReviewState,
+  book: CanaryBook | undefined,
   guard: GuardClass,
 ): Extract<Canary, { state: 'failed' }> | undefined {
-  const canary = guard === 'opt_out' ? undefined : canaries?.classes[guard];
+  const canary = guard === 'opt_out' ? undefined : book?.classes[guard];
   return canary?.state === 'failed' ? canary : undefined;
 }
 
@@ -97,38 +104,52 @@ export function failedCanary(
  * Marks failed canaries as approved if nothing of what was shown is left to approve, which this run
  * may not have planned.
  */
-export function passApproved(state: RunState): void {
-  const { guarded, holds } = state.run.snapshot;
-  const approvals = state.approvals.map(({ id }) => id);
+export function passApproved(
+  run: RunContext,
+  before: CanaryBook | undefined,
+  approved: readonly PlanDecision[],
+): CanaryBook | undefined {
+  const { guarded, holds } = run.snapshot;
+  const approvals = approved.map(({ id }) => id);
+  let book = before;
   for (const guard of askedClasses) {
-    if (!failedCanary(state.review, guard)) continue;
+    if (!book || !failedCanary(book, guard)) continue;
     if (guarded.canary.countApproved(guard) === 0 || guarded.countHeld(guard) > 0) continue;
-    if (!holds.isUndecided({ guard, approvals })) moveCanary(state, guard, { is: 'approved' });
+    if (!holds.isUndecided({ guard, approvals }))
+      book = moveCanary(run, book, guard, { is: 'approved' });
   }
+  return book;
 }
 
-function* beginIfDue(state: RunState, guard: AskedClass, policy: CanaryPolicy) {
-  const { mirror, run, review } = state;
+function* beginIfDue(
+  run: RunContext,
+  guard: AskedClass,
+  {
+    book,
+    populations,
+    policy,
+  }: { book: CanaryBook; populations: Populations; policy: CanaryPolicy },
+): Steps<CanaryBook> {
   const { guarded } = run.snapshot;
   const isTemplate = guardRows[guard].recordType === 'template';
-  const because = isTemplate ? ('templates' as const) : review.canaries?.occasion;
-  if (!because || !review.canaries) return;
+  const because = isTemplate ? ('templates' as const) : book.occasion;
+  if (!because) return book;
   let planned = 0;
   yield* eachPart(guarded.ranges(guard), (range) => {
     planned += guarded.canary.keys({ ...range, guard }).length;
   });
-  if (planned === 0) return;
+  if (planned === 0) return book;
   let { floor } = policy;
   if (isTemplate) {
     // More than the guard's limit passes only if somebody has approved it: that is many, too.
-    const of = yield* populationOf(state, guard, planned);
+    const of = yield* populations.count(guard, planned);
     floor = Math.min(floor, mostOf({ of }, run.guards[guard]));
   }
-  if (planned <= floor) return;
-  const seed = seedOf(mirror.name, review.canaries);
+  if (planned <= floor) return book;
+  const seed = seedOf(run.name, book);
   const most = sliceSize(guard, policy, planned);
-  const first = yield* firstOf(state, guard, { seed, most, among: () => true });
-  putCanary(state, guard, {
+  const first = yield* firstOf(run, guard, { seed, most, among: () => true });
+  return putCanary(run, book, guard, {
     because,
     run: run.id,
     seed,
@@ -142,7 +163,7 @@ function* beginIfDue(state: RunState, guard: AskedClass, policy: CanaryPolicy) {
 
 /** Returns the planned records with the smallest hashes, by hash. */
 function* firstOf(
-  { run: { snapshot } }: RunState,
+  { snapshot }: RunContext,
   guard: AskedClass,
   { seed, most, among }: { seed: string; most: number; among: (key: Key) => boolean },
 ): Steps<{ key: Key; hash: string }[]> {
@@ -168,44 +189,49 @@ const readAtMost = 500;
 const readAtOnce = 16;
 
 /**
- * Opens the canaries of a run, and reads back the slices whose wait is over. Runs about one person
- * or a list of people have none, and neither has a run that undoes another: they are about people
- * that somebody has named.
+ * Opens the canaries of a run, and returns those that the snapshot holds. Runs about one person or
+ * a list of people have none, and neither has a run that undoes another: they are about people that
+ * somebody has named.
  */
-export async function readBackCanaries(state: RunState): Promise<void> {
-  const { run, options, review } = state;
-  if (!run.canary || run.undo || options.onlyPeople || onlyKey(run) !== undefined) return;
+export function openCanaries(run: RunContext): CanaryBook {
   const { meta, runs, transaction } = run.snapshot;
-  review.canaries = bookOf(storedCanaries(meta), {
+  const book = bookOf(storedCanaries(meta), {
     mapping: run.contacts?.manner,
     last: runs.lastMapping(run.id),
-    isFirstLoad: isFirstLoad({ snapshot: run.snapshot, firstLoad: false }),
+    isFirstLoad: isFirstLoad({ snapshot: run.snapshot }),
     at: run.clock.now(),
   });
-  if (run.writes) transaction(() => canaryFact.write(meta, review.canaries));
-  for (const [guard, canary] of openIn(review.canaries)) {
-    if (canary.state === 'waiting' && state[`${guardRows[guard].recordType}s`])
-      await readBack(state, guard, { canary, policy: run.canary });
-  }
+  if (run.writes) transaction(() => canaryFact.write(meta, book));
+  return book;
 }
 
-async function readBack(
-  state: RunState,
+/**
+ * Reads back the slice of a class if its wait is over. Returns the canaries, and a note if the
+ * slice could not be read.
+ */
+export async function readBackCanary(
+  run: RunContext,
+  before: CanaryBook,
   guard: AskedClass,
-  { canary, policy }: { canary: WaitingCanary; policy: CanaryPolicy },
-): Promise<void> {
-  const { snapshot } = state.run;
+  { parts, known }: { parts: RunParts; known: Known },
+): Promise<{ book: CanaryBook; notes: Problem[] }> {
+  const { snapshot, canary: policy } = run;
   const kind = guardRows[guard].recordType;
-  if (waitBefore(state, guard, canary) < policy.waitMs) return;
+  const canary = before.classes[guard];
+  const isRead = parts[`${kind}s`] !== undefined;
+  if (!policy || canary?.state !== 'waiting' || !isRead) return { book: before, notes: [] };
+  const first = waitBefore(run, before, guard, canary);
+  if (first.waitedMs < policy.waitMs) return { book: first.book, notes: [] };
   const sent = sentOf(snapshot, guard, canary);
-  const shown = await readSlice(state, kind, sent);
+  const people = kind === 'contact' ? parts.contacts : undefined;
+  const shown = await readSlice(run, sent, { kind, people, known });
   if (typeof shown === 'string') {
-    state.notes.push({ code: 'note', reason: `the canary is not read back yet: ${shown}` });
-    return;
+    const reason = `the canary is not read back yet: ${shown}`;
+    return { book: first.book, notes: [{ code: 'note', reason }] };
   }
   // A fast run may have the platform's time only from this reading.
-  const afterMs = waitBefore(state, guard, canary);
-  if (afterMs < policy.waitMs) return;
+  const { book, waitedMs: afterMs } = waitBefore(run, first.book, guard, canary);
+  if (afterMs < policy.waitMs) return { book, notes: [] };
   // The records by what is wrong with them; each counts once in a bound.
   const counts: CanaryCounts = { unsubscribed: 0, refused: 0, drift: 0, of: 0 };
   for (const [key, changes] of Map.groupBy(sent, (change) => change.key)) {
@@ -220,7 +246,10 @@ async function readBack(
   }
   const says = judgeCanary(guard, counts, { ...policy, afterMs });
   const approvalsGiven = countApprovals(snapshot.meta);
-  moveCanary(state, guard, { is: 'read', says, counts, approvalsGiven });
+  return {
+    book: moveCanary(run, book, guard, { is: 'read', says, counts, approvalsGiven }),
+    notes: [],
+  };
 }
 
 type WaitingCanary = Extract<Canary, { state: 'waiting' }>;
@@ -229,31 +258,38 @@ type WaitingCanary = Extract<Canary, { state: 'waiting' }>;
  * Returns how long the canary had waited when the run began, because everything that the run has
  * read is at least as new as that. Stores times that were mended.
  */
-function waitBefore(state: RunState, guard: AskedClass, canary: WaitingCanary): number {
-  const { startedAt } = state.run;
-  const { at, platformAt } = nowByBoth(state.run);
+function waitBefore(
+  run: RunContext,
+  book: CanaryBook,
+  guard: AskedClass,
+  canary: WaitingCanary,
+): { book: CanaryBook; waitedMs: number } {
+  const { startedAt } = run;
+  const { at, platformAt } = nowByBoth(run);
   const begun = {
     at: startedAt,
     platformAt: platformAt === null ? null : platformAt - (at - startedAt),
   };
   const since = mended(canary.since, begun);
-  if (since.at !== canary.since.at || since.platformAt !== canary.since.platformAt)
-    putCanary(state, guard, { ...canary, since });
-  return waitedMs(since, begun);
+  const isMended = since.at !== canary.since.at || since.platformAt !== canary.since.platformAt;
+  const kept = isMended ? putCanary(run, book, guard, { ...canary, since }) : book;
+  return { book: kept, waitedMs: waitedMs(since, begun) };
 }
 
 /** Returns what the platform shows of a slice, or why that is not known. */
 async function readSlice(
-  state: RunState,
-  kind: RecordTypeName,
+  run: RunContext,
   sent: readonly SentChange[],
+  {
+    kind,
+    people,
+    known,
+  }: { kind: RecordTypeName; people: MirrorContacts | undefined; known: Known },
 ): Promise<((key: Key) => readonly ObservedRow[]) | string> {
-  const { run } = state;
   const { staging, recorded } = run.snapshot;
-  const { listing } = findingsOf(state, kind);
+  const { listing } = findingsOf(known, kind);
   if (listing?.complete) return (key) => staging.observed(kind, key);
   if (run.mode !== 'fast') return `the listing of the ${kind}s is not complete`;
-  const people = kind === 'contact' ? state.contacts : undefined;
   const keys = [...new Set(sent.map(({ key }) => key))];
   if (!people || keys.length > readAtMost) return `the next full run reads ${keys.length} ${kind}s`;
   const rows = new Map<Key, ObservedRow[]>();
@@ -270,30 +306,31 @@ async function readSlice(
 }
 
 /**
- * Moves the canaries on when a run ends: a slice whose changes have all been made begins to wait,
- * and what no canary is needed for any more ends.
+ * Moves the canaries on when a run ends, and returns them: a slice whose changes have all been made
+ * begins to wait, and what no canary is needed for any more ends.
  */
-export function closeCanaries(state: RunState): void {
-  const { run, review, breaker } = state;
+export function closeCanaries(results: RunResults): CanaryBook | undefined {
+  const { run, parts, known, breaker } = results;
   const { guarded, journal } = run.snapshot;
-  if (!run.writes || !review.canaries || run.quarantined || !state.plan) return;
-  for (const guard of askedClasses) {
-    const canary = review.canaries.classes[guard];
+  let { canaries: book } = results.verdict;
+  if (!run.writes || run.quarantined || !results.plan) return book;
+  for (const guard of book ? askedClasses : []) {
+    const canary = book?.classes[guard];
     const { recordType } = guardRows[guard];
-    if (!canary || !state[`${recordType}s`]) continue;
+    if (!book || !canary || !parts[`${recordType}s`]) continue;
     // Has the run made what it could of the class, from a complete reading?
-    const isCut = state.failure !== undefined || run.stop.aborted || breaker.endsEarly(recordType);
-    const { certified, listing } = findingsOf(state, recordType);
+    const isCut =
+      results.failure !== undefined || run.stop.aborted || breaker.endsEarly(recordType);
+    const { certified, listing } = findingsOf(known, recordType);
     if (isCut || !certified) continue;
     const left = guarded.countDeferred(guard, 'window') + guarded.canary.countOpen(run.id, guard);
     if (left > 0 || journal.open(recordType).some((change) => change.guard === guard)) continue;
     if (canary.state === 'applying') {
       const isApplied = sentOf(run.snapshot, guard, canary).length > 0;
-      moveCanary(
-        state,
-        guard,
-        isApplied ? { is: 'applied', time: nowByBoth(run) } : { is: 'not applied' },
-      );
+      const event = isApplied
+        ? ({ is: 'applied', time: nowByBoth(run) } as const)
+        : ({ is: 'not applied' } as const);
+      book = moveCanary(run, book, guard, event);
       continue;
     }
     // Only a full run knows all that is planned of a class. What was rejected is in no plan, but a
@@ -303,24 +340,27 @@ export function closeCanaries(state: RunState): void {
     const waiting = guarded.countDeferred(guard) + guarded.countHeld(guard);
     const isRejected = isFailed && guarded.ops(recordType, 'rejected').length > 0;
     if (isWhole && waiting === 0 && !isRejected)
-      moveCanary(state, guard, { is: isFailed ? 'nothing planned' : 'all made' });
+      book = moveCanary(run, book, guard, { is: isFailed ? 'nothing planned' : 'all made' });
   }
+  return book;
 }
 
 /** Returns the canaries of a run as its summary shows them; undefined without `policy.canary`. */
-export function canariesOf({ run, review }: RunState): ToldCanary[] | undefined {
-  const { canary: policy } = run;
+export function canariesOf(
+  { canary: policy }: RunContext,
+  book: CanaryBook | undefined,
+): ToldCanary[] | undefined {
   if (!policy) return undefined;
   return askedClasses.flatMap((guard) => {
-    const canary = review.canaries?.classes[guard];
+    const canary = book?.classes[guard];
     return canary ? [tellCanary(guard, canary, policy)] : [];
   });
 }
 
 /** States what waits for canaries, until when, and what to run next. */
-export function sayCanaries(state: RunState): Problem[] {
-  const { guarded } = state.run.snapshot;
-  return (canariesOf(state) ?? []).flatMap((told): Problem[] => {
+export function sayCanaries(run: RunContext, book: CanaryBook | undefined): Problem[] {
+  const { guarded } = run.snapshot;
+  return (canariesOf(run, book) ?? []).flatMap((told): Problem[] => {
     const waiting = guarded.countDeferred(told.class, 'canary');
     return waiting === 0 ? [] : [{ code: 'note', ...waitingWords(told.class, waiting, told) }];
   });
@@ -335,27 +375,33 @@ export function storedCanaries(meta: Meta): CanaryBook | undefined {
 
 /**
  * Stores a canary of a class at once, if the run writes; undefined ends it. The first one of a
- * class that has none is counted.
+ * class that has none is counted. Returns the canaries with it.
  */
-function putCanary(state: RunState, guard: AskedClass, canary: Canary | undefined): void {
-  const { run, review } = state;
-  if (!review.canaries) return;
-  const { canaries } = review;
-  const isNew = canary !== undefined && canaries.classes[guard] === undefined;
-  const begun = canaries.begun + (isNew ? 1 : 0);
-  review.canaries = { ...canaries, begun, classes: { ...canaries.classes, [guard]: canary } };
-  if (run.writes)
-    run.snapshot.transaction(() => canaryFact.write(run.snapshot.meta, review.canaries));
+function putCanary(
+  run: RunContext,
+  before: CanaryBook,
+  guard: AskedClass,
+  canary: Canary | undefined,
+): CanaryBook {
+  const isNew = canary !== undefined && before.classes[guard] === undefined;
+  const begun = before.begun + (isNew ? 1 : 0);
+  const book = { ...before, begun, classes: { ...before.classes, [guard]: canary } };
+  const { meta, transaction } = run.snapshot;
+  if (run.writes) transaction(() => canaryFact.write(meta, book));
+  return book;
 }
 
-function moveCanary(state: RunState, guard: AskedClass, event: CanaryEvent): void {
-  const { run, review } = state;
-  const before = review.canaries?.classes[guard];
-  if (!before || !review.canaries) return;
+function moveCanary(
+  run: RunContext,
+  book: CanaryBook,
+  guard: AskedClass,
+  event: CanaryEvent,
+): CanaryBook {
+  const before = book.classes[guard];
+  if (!before) return book;
   const after = advance(before, event);
   const end = endOf({ guard, before, after, at: run.clock.now() }, 'unwanted');
-  if (end) review.canaries = { ...review.canaries, last: end };
-  putCanary(state, guard, after);
+  return putCanary(run, end ? { ...book, last: end } : book, guard, after);
 }
 
 /** Returns the canaries that are under way or have failed; none without a book. */

@@ -11,13 +11,12 @@
  */
 import { type Steps, eachPart, pagesOf } from '../context/work-in-parts.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import { type GuardClass, guardNames, guardRows } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import type { HoldReason, Shape } from '../report/guard-rules.ts';
 import type { FreshId, NotIn } from '../../store/holds/change-shape.ts';
 import type { Counts } from '../../store/holds/judged-changes.ts';
-import { onlyKey } from '../context/mirror-context.ts';
-import type { RunState } from '../context/run-state.ts';
+import type { MirrorContacts } from '../context/mirror-context.ts';
 
 /** Only people have a shape, because only they have a mail domain and a CRM id. */
 const guardedKind = 'contact';
@@ -97,28 +96,29 @@ export function judgeSwap({ toYes, toNo, of }: Turns): HoldReason | undefined {
 }
 
 /**
- * Withholds the new changes of all classes that a swap concerns, if many people turn to yes in the
- * CRM while about as many turn from yes to what these had stated: a no, or nothing. Call it before
- * the limits of these classes are applied.
+ * Judges whether many people turn to yes in the CRM while about as many turn from yes to what they
+ * had stated: a no, or nothing. All new changes that this concerns are withheld then.
  */
-export function* holdSwapped(state: RunState): Steps {
-  const { run, review } = state;
-  const swapped = guardNames.filter((of) => guardRows[of].shapes.includes('swap'));
-  const unheld = swapped.filter((of) => !review.held.has(of));
-  if (run.undo || onlyKey(run) !== undefined || unheld.length === 0) return;
+export function* judgeSwapped(
+  run: Whole,
+  contacts: MirrorContacts | undefined,
+): Steps<HoldReason | undefined> {
   for (const other of ['opt_out', 'none'] as const) {
-    const judged = (yield* turnsOf(state, other)).map(judgeSwap).find((found) => found);
-    if (!judged) continue;
-    for (const of of unheld) review.held.set(of, judged);
-    return;
+    const turns = yield* turnsOf(run, { other, parts: contacts?.channels ?? [] });
+    const judged = turns.map(judgeSwap).find((found) => found);
+    if (judged) return judged;
   }
+  return undefined;
 }
 
 const optIns = 'opt_in';
 
 /** Counts who turns from `other` to yes and back, in all channels and in each, if many do. */
-function* turnsOf(state: RunState, other: NotIn): Steps<Turns[]> {
-  const { guarded, ranges, shaping } = state.run.snapshot;
+function* turnsOf(
+  run: Whole,
+  { other, parts }: { other: NotIn; parts: readonly string[] },
+): Steps<Turns[]> {
+  const { guarded, ranges, shaping } = run.snapshot;
   const toYes: CountsByPart = new Map();
   yield* eachPart(guarded.ranges(optIns), (range) => {
     addCounts(toYes, shaping.turnedIn({ ...range, guard: optIns }, other));
@@ -127,7 +127,6 @@ function* turnsOf(state: RunState, other: NotIn): Steps<Turns[]> {
   if ([...toYes.values()].every((n) => n < fewTurns)) return [];
   const toNo: CountsByPart = new Map();
   const of: CountsByPart = new Map();
-  const parts = state.contacts?.channels ?? [];
   yield* eachPart(ranges.ofStated(guardedKind), (range) => {
     addCounts(toNo, shaping.turnedOut(guardedKind, { range, parts, to: other }));
     addCounts(of, shaping.stating(guardedKind, { range, parts }));
@@ -162,42 +161,45 @@ export function judgeWithdrawn(
 }
 
 /**
- * Withholds all opt-ins of the people whose opt-out the CRM no longer states, if these are most of
- * all such people. Everybody else is judged as usual. All channels together are judged first, then
- * each of them, and each column that stated opt-outs.
+ * Judges the opt-ins of the people whose opt-out the CRM no longer states: whether these are most
+ * of all such people. All channels together are judged first, then each of them, and each column
+ * that stated opt-outs.
  */
-export function* holdWithdrawn(state: RunState, of: GuardClass): Steps {
-  if (guardRows[of].holdsWithdrawnFrom === Infinity) return;
-  const { guarded, ranges, stage } = state.run.snapshot;
+export function* judgeWithdrawals(
+  run: Whole,
+  contacts: MirrorContacts | undefined,
+  of: GuardClass,
+): Steps<HoldReason | undefined> {
+  const { guarded, ranges } = run.snapshot;
   const { withdrawals } = guarded;
-  const { withdrawn } = state.review;
-  if (!withdrawn.has(of)) {
-    let fresh = 0;
-    yield* eachPart(guarded.ranges(of), (range) => {
-      fresh += withdrawals.fresh({ ...range, guard: of });
-    });
-    if (fresh === 0) return;
-    const all: CountsByPart = new Map();
-    yield* eachPart(guarded.askedRanges(of), (range) => {
-      addCounts(all, withdrawals.all({ ...range, guard: of }));
-    });
-    const out: CountsByPart = new Map();
-    const judged = () =>
-      [...all]
-        .map(([part, n]) => judgeWithdrawn(of, { fresh, all: n, of: out.get(part) ?? 0 }))
-        .find((one) => one !== undefined);
-    // Counting everybody is slow, and needed only where they are enough.
-    if (!judged()) return;
-    const { recordType: name } = guardRows[of];
-    const channels = state.contacts?.channels ?? [];
-    yield* eachPart(ranges.ofStated(name), (range) => {
-      addCounts(out, withdrawals.stated(name, { ...range, guard: of }, channels));
-    });
-    const found = judged();
-    if (!found) return;
-    withdrawn.set(of, found);
-  }
+  let fresh = 0;
   yield* eachPart(guarded.ranges(of), (range) => {
-    stage(() => void withdrawals.hold({ ...range, guard: of }));
+    fresh += withdrawals.fresh({ ...range, guard: of });
+  });
+  if (fresh === 0) return undefined;
+  const all: CountsByPart = new Map();
+  yield* eachPart(guarded.askedRanges(of), (range) => {
+    addCounts(all, withdrawals.all({ ...range, guard: of }));
+  });
+  const out: CountsByPart = new Map();
+  const judged = () =>
+    [...all]
+      .map(([part, n]) => judgeWithdrawn(of, { fresh, all: n, of: out.get(part) ?? 0 }))
+      .find((one) => one !== undefined);
+  // Counting everybody is slow, and needed only where they are enough.
+  if (!judged()) return undefined;
+  const { recordType: name } = guardRows[of];
+  const channels = contacts?.channels ?? [];
+  yield* eachPart(ranges.ofStated(name), (range) => {
+    addCounts(out, withdrawals.stated(name, { ...range, guard: of }, channels));
+  });
+  return judged();
+}
+
+/** Withholds all opt-ins of these people. Everybody else is judged as usual. */
+export function* holdWithdrawn({ snapshot }: Whole, of: GuardClass): Steps {
+  const { guarded, stage } = snapshot;
+  yield* eachPart(guarded.ranges(of), (range) => {
+    stage(() => void guarded.withdrawals.hold({ ...range, guard: of }));
   });
 }

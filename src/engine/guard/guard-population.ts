@@ -3,7 +3,7 @@ import { type Steps, eachPart } from '../context/work-in-parts.ts';
 import { guardRows, type GuardClass, type PopulationName } from '../../domain/guard-classes.ts';
 import { judge, mostOf, type ChangeVolume } from '../report/guard-rules.ts';
 import { type Meta, storedFact } from '../../store/database/meta-table.ts';
-import { type RunState, findingsOf } from '../context/run-state.ts';
+import { findingsOf, type Known, type RunParts } from '../context/run-results.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import { ownedOf } from './change-shape.ts';
@@ -15,66 +15,84 @@ const subscribed = storedFact<{ at: number; n: number }>(
   'the number of subscribed people',
 );
 
-/**
- * Counts the records that a percentage refers to, each record once. `asked` is the number of them
- * that this run would change.
- *
- *   owned        recorded as ours
- *   known        ours, including those adopted by this run
- *   subscribed   ours, including those adopted by this run, and subscribed in at least one channel
- *                of the mirror: as the platform shows it, or as recorded if nothing was listed.
- *                Counted before the run's own opt-outs. A run about one person uses a count from
- *                the last day, if any
- *   wanted       in the source, and asking for something
- */
-const populations: Readonly<
-  Record<PopulationName, (state: RunState, of: GuardClass, asked: number) => Steps<number>>
-> = {
-  *owned({ run }, of) {
-    return (yield* ownedOf(run, guardRows[of].recordType)).all;
-  },
-  *known({ run }, of) {
-    const { shaping } = run.snapshot;
-    const { recordType: kind } = guardRows[of];
-    let n = 0;
-    yield* eachPart(shaping.spansOfKnown(kind), (range) => {
-      n += shaping.known(kind, range);
-    });
-    return n;
-  },
-  *subscribed(state, of, asked) {
-    const { snapshot, clock, writes } = state.run;
-    const at = clock.now();
-    const isAlone = onlyKey(state.run) !== undefined;
-    const kept = isAlone ? subscribed.read(snapshot.meta) : undefined;
-    if (kept && Math.abs(at - kept.at) < dayMs) return kept.n;
-    const n = asked + (yield* othersOf(state, of));
-    if (writes) snapshot.transaction(() => subscribed.write(snapshot.meta, { at, n }));
-    return n;
-  },
-  // eslint-disable-next-line require-yield
-  *wanted(state, of) {
-    return findingsOf(state, guardRows[of].recordType).sizes.wanted;
-  },
-};
+/** How many records the guards' percentages refer to. */
+export type Populations = ReturnType<typeof populationsOf>;
 
-/** Counts the records that the percentage of a class refers to, once in a run. */
-export function* populationOf(state: RunState, of: GuardClass, asked: number): Steps<number> {
-  const { population } = state.review;
-  return (population[of] ??= yield* populations[guardRows[of].population](state, of, asked));
+interface Counted {
+  run: RunContext;
+  parts: RunParts;
+  known: Known;
 }
 
-/** Counts the subscribed people that the class does not change in this run, up to `enough`. */
-export function* othersOf(state: RunState, guard: GuardClass, enough = Infinity): Steps<number> {
-  const { shaping } = state.run.snapshot;
-  const { recordType: name } = guardRows[guard];
-  const channels = name === 'contact' ? (state.contacts?.channels ?? []) : [];
-  let n = 0;
-  yield* eachPart(shaping.spansOfKnown(name), (range) => {
-    n += shaping.subscribed(name, { ...range, guard }, channels);
-    return n < enough;
-  });
-  return n;
+/**
+ * Counts the records that the percentages of the guard classes refer to, each class once in a run:
+ * `before` has been counted.
+ */
+export function populationsOf(
+  { run, parts, known }: Counted,
+  before: Readonly<Partial<Record<GuardClass, number>>>,
+) {
+  const counted = { ...before };
+  const { shaping, meta, transaction } = run.snapshot;
+
+  /** Counts the subscribed people that the class does not change in this run, up to `enough`. */
+  function* others(guard: GuardClass, enough = Infinity): Steps<number> {
+    const { recordType: name } = guardRows[guard];
+    const channels = name === 'contact' ? (parts.contacts?.channels ?? []) : [];
+    let n = 0;
+    yield* eachPart(shaping.spansOfKnown(name), (range) => {
+      n += shaping.subscribed(name, { ...range, guard }, channels);
+      return n < enough;
+    });
+    return n;
+  }
+
+  /**
+   * `asked` is the number of the records that this run would change.
+   *
+   *   owned        recorded as ours
+   *   known        ours, including those adopted by this run
+   *   subscribed   ours, including those adopted by this run, and subscribed in at least one
+   *                channel of the mirror: as the platform shows it, or as recorded if nothing was
+   *                listed. Counted before the run's own opt-outs. A run about one person uses a
+   *                count from the last day, if any
+   *   wanted       in the source, and asking for something
+   */
+  const populations: Readonly<
+    Record<PopulationName, (of: GuardClass, asked: number) => Steps<number>>
+  > = {
+    *owned(of) {
+      return (yield* ownedOf(run, guardRows[of].recordType)).all;
+    },
+    *known(of) {
+      const { recordType: kind } = guardRows[of];
+      let n = 0;
+      yield* eachPart(shaping.spansOfKnown(kind), (range) => {
+        n += shaping.known(kind, range);
+      });
+      return n;
+    },
+    *subscribed(of, asked) {
+      const at = run.clock.now();
+      const kept = onlyKey(run) === undefined ? undefined : subscribed.read(meta);
+      if (kept && Math.abs(at - kept.at) < dayMs) return kept.n;
+      const n = asked + (yield* others(of));
+      if (run.writes) transaction(() => subscribed.write(meta, { at, n }));
+      return n;
+    },
+    // eslint-disable-next-line require-yield
+    *wanted(of) {
+      return findingsOf(known, guardRows[of].recordType).sizes.wanted;
+    },
+  };
+
+  return {
+    counted,
+    others,
+    *count(of: GuardClass, asked: number): Steps<number> {
+      return (counted[of] ??= yield* populations[guardRows[of].population](of, asked));
+    },
+  };
 }
 
 /**

@@ -30,7 +30,9 @@ import { everything, type Guarded } from '../../store/database/key-range.ts';
 import { type Meta, storedFact } from '../../store/database/meta-table.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { nothingLeft, unknownPlan, rejectedForMs } from '../report/guard-text.ts';
-import { findingsOf, kindsIn, type RunState } from '../context/run-state.ts';
+import { findingsOf, kindsIn, type RunParts, type RunResults } from '../context/run-results.ts';
+import type { PlanDecision } from '../../store/holds/holds.ts';
+import type { Problem } from '../../domain/errors.ts';
 import { aheadOf, confirmDifference, nowByKnown } from '../context/platform-knowledge.ts';
 import { endFirstLoad, type RunContext, supersededKeys } from '../context/run-context.ts';
 import { onlyKey, type ToApprove } from '../context/mirror-context.ts';
@@ -45,14 +47,13 @@ import { approvalsInForce, sayUnsigned } from './signed-approvals.ts';
  * Requests the platform's time if any changes have a holding time, and corrects the holds by it;
  * or if the clocks seem to differ.
  */
-export async function beginHolds(state: RunState): Promise<void> {
-  const { run } = state;
+export async function beginHolds(run: RunContext, parts: RunParts): Promise<void> {
   if (onlyKey(run) !== undefined) return;
   // A run of templates only asks for nothing else.
-  if (state.contacts) await confirmDifference(run);
+  if (parts.contacts) await confirmDifference(run);
   const { holds, transaction } = run.snapshot;
   for (const guard of timedGuards) {
-    const isPart = kindsIn(state).includes(guardRows[guard].recordType);
+    const isPart = kindsIn(parts).includes(guardRows[guard].recordType);
     if (!isPart || holds.oldest(guard) === undefined) continue;
     await run.askPlatformTime();
     if (run.writes) transaction(() => holds.mend(guard, nowByKnown(run)));
@@ -100,14 +101,14 @@ function* eachHeld({ guarded }: Snapshot, work: (guarded: Guarded) => void) {
  * an approval, even if it is repeated, must cover only what it showed. Plans of `undo` always keep
  * the hash of the plan, because only that command makes their changes.
  */
-export function* hashToHold({ run, plan }: RunState): Steps<string | undefined> {
-  if (!plan || run.undo) return plan?.hash;
+export function* hashToHold(run: RunContext, plan: string | undefined): Steps<string | undefined> {
+  if (plan === undefined || run.undo) return plan;
   const { guarded, holds } = run.snapshot;
   let showsAll = true;
   yield* eachHeld(run.snapshot, (range) => {
-    showsAll &&= holds.shows(plan.hash, range);
+    showsAll &&= holds.shows(plan, range);
   });
-  if (showsAll) return plan.hash;
+  if (showsAll) return plan;
   const content = planning();
   const stated = planning();
   yield* eachHeld(run.snapshot, (range) => {
@@ -116,21 +117,14 @@ export function* hashToHold({ run, plan }: RunState): Steps<string | undefined> 
     stated.add(changes.filter((change) => change.stated === 1));
   });
   const name = `${content.done().hash}-${stated.done().hash}`;
-  return hash('sha256', JSON.stringify([plan.hash, name])).slice(0, 16);
+  return hash('sha256', JSON.stringify([plan, name])).slice(0, 16);
 }
 
 /**
- * Holds, in later runs too, what a round withholds. Returns a function that stores the plan of the
- * run; call it in the transaction that writes the rest of the plan. Later rounds add nothing to the
- * plan.
+ * Stores what the run withholds under the hash of its plan. Later rounds add nothing to the plan.
+ * Call it in the transaction that writes the rest of the plan.
  */
-export async function storeHolds(state: RunState, round: number): Promise<() => void> {
-  await holdWithheld(state.run);
-  return round > 1 ? () => undefined : () => keepPlan(state);
-}
-
-/** Stores what the run withholds under the hash of its plan. */
-function keepPlan({ run, review: { heldAs: plan } }: RunState): void {
+export function keepPlan(run: RunContext, plan: string | undefined): void {
   if (plan === undefined) return;
   const { holds, guarded } = run.snapshot;
   const at = run.clock.now();
@@ -167,41 +161,36 @@ export function approvalsOf(
 }
 
 /**
- * Stores, approves and releases the plan of this run if `approve` names it, and returns whether it
- * did. An earlier plan with nothing left to approve only adds a note. Throws Invalid if there is no
- * such plan.
+ * Stores, approves and releases the plan of this run if `asked` names it, and returns the approvals
+ * then in force. If it names an earlier plan with nothing left to approve, returns a note. Throws
+ * Invalid if there is no such plan.
  */
-export function* approveThisPlan(state: RunState): Steps<boolean> {
-  const { run, approvals, review } = state;
+export function* approveThisPlan(
+  run: RunContext,
+  asked: ToApprove,
+  {
+    heldAs: own = '',
+    approvals,
+  }: { heldAs: string | undefined; approvals: readonly PlanDecision[] },
+): Steps<PlanDecision[] | Problem | undefined> {
   const { snapshot } = run;
   const { guarded, holds } = snapshot;
-  const asked = state.options.approve;
-  if (!asked || state.hasApproved) return false;
   const { plan: approve, by, reason, caller } = asked;
-  if (approvals.some(({ id }) => id === approve)) return false;
-  const own = review.heldAs ?? '';
+  if (approvals.some(({ id }) => id === approve)) return undefined;
   if (approve !== own) {
-    if (holds.get(approve)) {
-      state.notes.push({ code: 'note', reason: nothingLeft(approve) });
-      return false;
-    }
+    if (holds.get(approve)) return { code: 'note', reason: nothingLeft(approve) };
     throw unknownPlan(holds.current(), approve, own);
   }
-  if (guarded.countChanges() === 0) return false;
+  if (guarded.countChanges() === 0) return undefined;
   const decision = { at: run.clock.now(), by, reason };
   yield* addHolds(run);
   snapshot.transaction(() => {
-    keepPlan(state);
+    keepPlan(run, own);
     holds.decide({ id: own, plan: own, verdict: 'approved', ...decision });
     noteDecision(snapshot, 'approve', { plan: own, caller, ...decision });
   });
   guarded.release(own);
-  review.held.clear();
-  review.withdrawn.clear();
-  review.asked.clear();
-  state.tally.released(guardNames);
-  approvals.push(...holds.approvals(0).filter(({ id }) => id === own));
-  return true;
+  return [...approvals, ...holds.approvals(0).filter(({ id }) => id === own)];
 }
 
 /**
@@ -211,22 +200,22 @@ export function* approveThisPlan(state: RunState): Steps<boolean> {
  * began, and if it concerns only these. Failures of the others or of a single channel do not
  * matter.
  */
-export function closeApprovals(state: RunState): RecordTypeName[] {
-  const { run, approvals, breaker, failure } = state;
+export function closeApprovals(results: RunResults): RecordTypeName[] {
+  const { run, parts, known, approvals, breaker, failure } = results;
   const { snapshot, mode, stop } = run;
   const { holds } = snapshot;
   const at = run.clock.now();
   const isDone = !failure && !stop.aborted && !breaker.stopped();
-  if (run.undo && isDone && !kindsIn(state).some((kind) => hasDeferred(run, kind))) {
-    for (const { id, plan } of approvals) if (plan === state.plan?.hash) holds.end(id, at);
+  if (run.undo && isDone && !kindsIn(parts).some((kind) => hasDeferred(run, kind))) {
+    for (const { id, plan } of approvals) if (plan === results.plan?.hash) holds.end(id, at);
   }
   // A run about a few people releases only theirs, and completes no first load.
   if (mode !== 'full' || failure || stop.aborted || run.selection || run.quarantined) return [];
-  const whole = kindsIn(state).filter((kind) => {
-    const { certified, listing } = findingsOf(state, kind);
+  const whole = kindsIn(parts).filter((kind) => {
+    const { certified, listing } = findingsOf(known, kind);
     return certified && listing?.complete && !breaker.endsEarly(kind) && !hasDeferred(run, kind);
   });
-  const { sizes, absenceCounts, still } = findingsOf(state, 'contact');
+  const { sizes, absenceCounts, still } = findingsOf(known, 'contact');
   if (whole.includes('contact') && sizes.valid > 0) endFirstLoad(snapshot, run.id);
   // A first load deletes nobody. If the export was rewritten meanwhile, no further deletes were
   // sent.
@@ -245,25 +234,25 @@ export function closeApprovals(state: RunState): RecordTypeName[] {
  * run plans nothing for the record, or until the changes are approved again.
  */
 export async function closeHolds(
-  state: RunState,
+  results: RunResults,
   settled: readonly RecordTypeName[],
 ): Promise<void> {
-  const { run, known, failure } = state;
+  const { run, parts, known, failure } = results;
   const { holds, transaction } = run.snapshot;
   if (!holds.isAny()) return;
   const at = run.clock.now();
   const by = { at, run: run.id, undoes: run.undo?.run ?? '' };
-  const approvals = run.mode === 'full' ? state.approvals.map(({ id }) => id) : [];
+  const approvals = run.mode === 'full' ? results.approvals.map(({ id }) => id) : [];
   for (const guard of guardNames) {
     const kind = guardRows[guard].recordType;
-    if (!state[`${kind}s`]) continue;
+    if (!parts[`${kind}s`]) continue;
     if (run.undo) {
       transaction(() => holds.endDone({ ...everything, guard }, by));
       continue;
     }
-    const { whole, certified } = findingsOf(state, kind);
+    const { whole, certified } = findingsOf(known, kind);
     const isRead = known.has(kind) && onlyKey(run) === undefined && whole && certified;
-    const isPlanned = isRead && !failure && !run.stop.aborted && state.plan !== undefined;
+    const isPlanned = isRead && !failure && !run.stop.aborted && results.plan !== undefined;
     const tells = (timedGuards.has(guard) && isPlanned) || settled.includes(kind);
     for await (const span of inTurns(run, holds.ranges(guard))) {
       const range = { ...span, guard, at };
@@ -284,9 +273,9 @@ export async function closeHolds(
  * Counts the held records by class. For stated opt-outs, people that the run did not read count
  * too.
  */
-export function countAwaitingApproval({ run, review }: RunState): Record<GuardClass, number> {
+export function countAwaitingApproval({ run, verdict }: RunResults): Record<GuardClass, number> {
   const { countHeld } = run.snapshot.guarded;
-  return byGuard((guard) => countHeld(guard) + (timedGuards.has(guard) ? review.unplanned : 0));
+  return byGuard((guard) => countHeld(guard) + (timedGuards.has(guard) ? verdict.unplanned : 0));
 }
 
 type StoredReasons = Partial<Record<GuardClass, { first?: string; asked?: string }>>;

@@ -19,29 +19,41 @@ import {
   weekMs,
 } from '../report/guard-rules.ts';
 import { withoutYielding, yielding } from '../plan/commit-plan.ts';
-import { type RunState, findingsOf, kindsIn } from '../context/run-state.ts';
-import { isFirstLoad } from '../context/run-context.ts';
 import {
-  approveThisPlan,
-  beginHolds,
-  endsOf,
-  hashToHold,
-  keepAsked,
-  keepReason,
-  storedReasons,
-} from './holds.ts';
-import { askRules, type AskedReason, isClosedNow, judgeRules } from './plan-rules.ts';
+  findingsOf,
+  kindsIn,
+  type Known,
+  type RunParts,
+  type Verdict,
+} from '../context/run-results.ts';
+import { isFirstLoad, type RunContext } from '../context/run-context.ts';
+import type { RunTally } from '../context/run-tally.ts';
+import type { PlanDecision } from '../../store/holds/holds.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
+import { beginHolds, endsOf, hashToHold, keepAsked, keepReason, storedReasons } from './holds.ts';
+import { askRules, type AskedReason, holdAsked, isClosedNow } from './plan-rules.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import { noteVolume, othersOf, populationOf } from './guard-population.ts';
-import { holdSwapped, shapeOf, holdWithdrawn } from './change-shape.ts';
+import { noteVolume, type Populations, populationsOf } from './guard-population.ts';
+import { holdWithdrawn, judgeSwapped, judgeWithdrawals, shapeOf } from './change-shape.ts';
 import { deferToCanaries, failedCanary, passApproved } from './canaries.ts';
 import type { Guarded } from '../../store/database/key-range.ts';
 import { explainHeld, whyOf } from '../report/guard-text.ts';
 
+/** What is judged: the staged changes of a run, and what it has found. */
+export interface Judged {
+  run: RunContext;
+  parts: RunParts;
+  known: Known;
+  /** The hash of the plan of the first round. */
+  plan: string | undefined;
+  approvals: readonly PlanDecision[];
+  tally: RunTally;
+}
+
 /** Judges one round of decisions, and yields to other tasks in between. */
-export async function judgePlan(state: RunState): Promise<void> {
-  await beginHolds(state);
-  await yielding(state.run, steps(state, 'run'));
+export async function judgePlan(judged: Judged, before: Verdict): Promise<Verdict> {
+  await beginHolds(judged.run, judged.parts);
+  return yielding(judged.run, judge(judged, before, 'run'));
 }
 
 /**
@@ -49,30 +61,108 @@ export async function judgePlan(state: RunState): Promise<void> {
  * from channels that came with the creation, and template fields that only an update can set, count
  * as part of the creation.
  */
-export function judgeAtOnce(state: RunState): void {
-  withoutYielding(steps(state, 'creation'));
+export function judgeAtOnce(judged: Judged, before: Verdict): Verdict {
+  return withoutYielding(judge(judged, before, 'creation'));
+}
+
+/** Judges again what was withheld, now that the plan of the run itself is approved. */
+export async function judgeApproved(judged: Judged, before: Verdict): Promise<Verdict> {
+  judged.tally.released(guardNames);
+  const none = { held: new Map(), withdrawn: new Map(), asked: new Map() };
+  const round = beginRound(judged, { ...before, ...none }, 'run');
+  function* steps(): Steps<Verdict> {
+    yield* tryReasons(round.classes, 'time');
+    for (const judging of round.classes) yield* pass(judging);
+    round.canaries = passApproved(judged.run, round.canaries, judged.approvals);
+    return verdictOf(round, { ...before, ...none });
+  }
+  return yielding(judged.run, steps());
+}
+
+/** One round, which continues with the verdict of the round before. */
+interface Round extends Judged {
+  cause: 'run' | 'creation';
+  /** Whether the guards have reviewed nothing in this run yet. */
+  isFirst: boolean;
+  /** Whether anything waits from an earlier run. */
+  hasHolds: boolean;
+  /** Whether anything asks or defers by configuration. */
+  isRuled: boolean;
+  populations: Populations;
+  classes: readonly Judging[];
+  held: Map<GuardClass, HoldReason>;
+  withdrawn: Map<GuardClass, HoldReason>;
+  asked: ReadonlyMap<GuardClass, string>;
+  canaries: Verdict['canaries'];
+  unplanned: number;
+  heldAs: string | undefined;
 }
 
 /** One class of changes, in the plan of one round. */
 interface Judging {
-  state: RunState;
+  round: Round;
   of: GuardClass;
-  cause: 'run' | 'creation';
   /** Whether the class is counted here and never held. */
   neverHolds: boolean;
   /** Whether the plan has changes of the class. */
   isPlanned: boolean;
-  /** Whether anything waits from an earlier run. */
-  hasHolds: boolean;
-  /** Whether some of that waits in this plan, or would if this run had read it. */
+  /** Whether some of what waits stands in this plan, or would if this run had read it. */
   stands: boolean;
-  /** Whether anything asks or defers by configuration. */
-  isRuled: boolean;
   /** Why changes of the class are held now, if any are. */
   found: HoldReason | undefined;
   /** What rules and canaries ask about the class. */
   asked: AskedReason | undefined;
   volume: ChangeVolume;
+}
+
+function beginRound(judged: Judged, before: Verdict, cause: Round['cause']): Round {
+  const { run, parts } = judged;
+  const { guarded, holds } = run.snapshot;
+  const kinds = kindsIn(parts);
+  const isAboutOne = cause === 'creation' || onlyKey(run) !== undefined;
+  const planned = guarded.classes();
+  const round: Round = {
+    ...judged,
+    cause,
+    isFirst: before.rounds === 0,
+    hasHolds: holds.isAny(),
+    isRuled: run.rules.length > 0 || run.windows.length > 0 || run.canary !== undefined,
+    populations: populationsOf(judged, before.population),
+    classes: [],
+    held: new Map(before.held),
+    withdrawn: new Map(before.withdrawn),
+    asked: before.asked,
+    canaries: before.canaries,
+    unplanned: before.unplanned,
+    heldAs: before.heldAs,
+  };
+  const nothing = { stands: false, found: undefined, asked: undefined };
+  round.classes = guardNames
+    .filter((of) => kinds.includes(guardRows[of].recordType))
+    .map((of) => ({
+      round,
+      of,
+      neverHolds: isAboutOne && guardRows[of].exempt.includes('single run'),
+      isPlanned: planned.includes(of),
+      ...nothing,
+      volume: { guard: of, fresh: 0, all: 0, unapproved: 0, week: 0, of: 0 },
+    }));
+  return round;
+}
+
+function verdictOf(round: Round, before: Verdict): Verdict {
+  const { held, withdrawn, asked, canaries, unplanned, heldAs, populations } = round;
+  const { rounds } = before;
+  return {
+    held,
+    withdrawn,
+    asked,
+    canaries,
+    unplanned,
+    heldAs,
+    population: populations.counted,
+    rounds,
+  };
 }
 
 /**
@@ -94,7 +184,7 @@ const reasons: readonly Reason[] = [
     ends: 'decision',
     about: 'class',
     // Nobody can reject an opt-out that the CRM states.
-    applies: ({ state: { run }, of, hasHolds }) => hasHolds && !timedGuards.has(of) && !run.undo,
+    applies: ({ round: { run, hasHolds }, of }) => hasHolds && !timedGuards.has(of) && !run.undo,
     judge: (judging) => eachRange(judging, ({ reject }, range) => reject(range)),
   },
   {
@@ -112,17 +202,17 @@ const reasons: readonly Reason[] = [
     id: 'approved',
     ends: 'run',
     about: 'class',
-    applies: ({ state: { review }, cause, hasHolds }) =>
-      hasHolds || review.rounds > 0 || cause === 'creation',
+    applies: ({ round: { isFirst, cause, hasHolds } }) =>
+      hasHolds || !isFirst || cause === 'creation',
     *judge(judging) {
-      const { state, of } = judging;
+      const { run, approvals, canaries } = judging.round;
       // What was approved before a canary failed does not count.
-      const since = failedCanary(state.review, of)?.approvalsGiven ?? -1;
-      const approvals = state.approvals.filter((one) => one.number > since).map(({ id }) => id);
-      const undoes = state.run.undo?.run ?? '';
+      const since = failedCanary(canaries, judging.of)?.approvalsGiven ?? -1;
+      const counting = approvals.filter((one) => one.number > since).map(({ id }) => id);
+      const undoes = run.undo?.run ?? '';
       yield* eachRange(judging, (guarded, range) => {
         guarded.follow(range);
-        if (approvals.length > 0) guarded.approve({ ...range, approvals, undoes });
+        if (counting.length > 0) guarded.approve({ ...range, approvals: counting, undoes });
       });
     },
   },
@@ -132,8 +222,13 @@ const reasons: readonly Reason[] = [
     about: 'class',
     applies: ({ of }) => guardRows[of].holdsWithdrawnFrom < Infinity,
     *judge(judging) {
-      yield* holdWithdrawn(judging.state, judging.of);
-      judging.found = judging.state.review.withdrawn.get(judging.of);
+      const { round, of } = judging;
+      const { run, parts, withdrawn } = round;
+      const found = withdrawn.get(of) ?? (yield* judgeWithdrawals(run, parts.contacts, of));
+      if (!found) return;
+      withdrawn.set(of, found);
+      judging.found = found;
+      yield* holdWithdrawn(run, of);
     },
   },
   { id: 'waiting', ends: 'time', about: 'class', applies: () => true, judge: judgeWaiting },
@@ -142,20 +237,21 @@ const reasons: readonly Reason[] = [
     id: 'rule',
     ends: 'decision',
     about: 'plan',
-    applies: ({ cause, isRuled }) => cause === 'run' && isRuled,
+    applies: ({ round: { cause, isRuled } }) => cause === 'run' && isRuled,
     *judge(judging) {
-      const { state, of } = judging;
-      const asked = yield* judgeRules(state, of);
-      judging.asked = asked;
-      if (!asked || state.review.held.has(of)) return;
-      judging.found = state.review.withdrawn.get(of) ?? asked;
+      const { round, of } = judging;
+      const { run, canaries, asked, held, withdrawn } = round;
+      const asks = { canary: failedCanary(canaries, of)?.says, rule: asked.get(of) };
+      judging.asked = yield* holdAsked(run, of, asks);
+      if (!judging.asked || held.has(of)) return;
+      judging.found = withdrawn.get(of) ?? judging.asked;
     },
   },
   {
     id: 'window',
     ends: 'time',
     about: 'time',
-    applies: ({ state, of, cause }) => cause === 'run' && isClosedNow(state.run, of),
+    applies: ({ round, of }) => round.cause === 'run' && isClosedNow(round.run, of),
     judge: (judging) =>
       eachRange(judging, ({ defer }, range) => void defer({ ...range, by: 'window' })),
   },
@@ -163,72 +259,67 @@ const reasons: readonly Reason[] = [
     id: 'canary',
     ends: 'time',
     about: 'time',
-    applies: ({ state: { run }, cause }) => cause === 'run' && run.canary !== undefined,
-    judge: ({ state, of }) => deferToCanaries(state, of),
+    applies: ({ round: { run, cause } }) => cause === 'run' && run.canary !== undefined,
+    *judge({ round, of }) {
+      const { run, canaries, populations } = round;
+      round.canaries = yield* deferToCanaries(run, of, { book: canaries, populations });
+    },
   },
 ];
 
-function* steps(state: RunState, cause: Judging['cause']): Steps {
-  const { run, review } = state;
-  const { guarded, holds } = run.snapshot;
-  const kinds = kindsIn(state);
-  const classes = guardNames.filter((of) => kinds.includes(guardRows[of].recordType));
-  const isRuled = run.rules.length > 0 || run.windows.length > 0 || run.canary !== undefined;
-  const isAboutOne = cause === 'creation' || onlyKey(run) !== undefined;
-  const hasHolds = holds.isAny();
-  const planned = guarded.classes();
-  const all = classes.map((of): Judging => {
-    const neverHolds = isAboutOne && guardRows[of].exempt.includes('single run');
-    const volume = { guard: of, fresh: 0, all: 0, unapproved: 0, week: 0, of: 0 };
-    const nothing = { stands: false, found: undefined, asked: undefined };
-    const isPlanned = planned.includes(of);
-    return { state, of, cause, neverHolds, isPlanned, hasHolds, isRuled, ...nothing, volume };
-  });
-  if (cause === 'run') yield* holdSwapped(state);
-  for (const judging of all) {
+function* judge(judged: Judged, before: Verdict, cause: Round['cause']): Steps<Verdict> {
+  const { run } = judged;
+  const { guarded } = run.snapshot;
+  const round = beginRound(judged, before, cause);
+  const { classes, isRuled, isFirst, held } = round;
+  if (cause === 'run' && !run.undo && onlyKey(run) === undefined) {
+    const unheld = guardNames.filter(
+      (of) => guardRows[of].shapes.includes('swap') && !held.has(of),
+    );
+    const swap = unheld.length === 0 ? undefined : yield* judgeSwapped(run, judged.parts.contacts);
+    if (swap) for (const of of unheld) held.set(of, swap);
+  }
+  for (const judging of classes) {
     yield* tryReasons([judging], 'class');
     if (!isRuled) yield* pass(judging);
   }
   if (cause === 'run') {
-    passApproved(state);
-    yield* askRules(state, classes);
+    round.canaries = passApproved(run, round.canaries, judged.approvals);
+    if (isFirst && run.rules.length > 0 && onlyKey(run) === undefined) {
+      const names = classes.map(({ of }) => of);
+      round.asked = yield* askRules(run, names, round.populations);
+    }
   }
-  yield* tryReasons(all, 'plan');
-  yield* tryReasons(all, 'time');
+  yield* tryReasons(classes, 'plan');
+  yield* tryReasons(classes, 'time');
   if (cause === 'run' && run.writes && onlyKey(run) === undefined) {
-    const asked = all.flatMap((one): [GuardClass, string][] =>
+    const asked = classes.flatMap((one): [GuardClass, string][] =>
       one.asked ? [[one.of, one.asked.says]] : [],
     );
     keepAsked(run, new Map(asked));
   }
-  if (isRuled) for (const judging of all) yield* pass(judging);
-  if (review.rounds === 0) review.heldAs = yield* hashToHold(state);
-  for (const judging of all) {
+  if (isRuled) for (const judging of classes) yield* pass(judging);
+  if (isFirst) round.heldAs = yield* hashToHold(run, judged.plan);
+  for (const judging of classes) {
     if (!judging.found) continue;
     const n = guarded.countHeld(judging.of);
     if (n > 0 || judging.stands) reportHeld(judging, judging.found, n);
   }
-  if (review.rounds === 0 && (yield* approveThisPlan(state))) {
-    yield* tryReasons(all, 'time');
-    for (const judging of all) yield* pass(judging);
-    passApproved(state);
-  }
-  review.rounds += 1;
+  return verdictOf(round, { ...before, rounds: before.rounds + 1 });
 }
 
-function* tryReasons(all: readonly Judging[], kind: Reason['about']): Steps {
+function* tryReasons(classes: readonly Judging[], kind: Reason['about']): Steps {
   for (const reason of reasons.filter(({ about }) => about === kind))
-    for (const judging of all) if (reason.applies(judging)) yield* reason.judge(judging);
+    for (const judging of classes) if (reason.applies(judging)) yield* reason.judge(judging);
 }
 
-type Ranged = (guarded: RunState['run']['snapshot']['guarded'], range: Guarded) => void;
+type Ranged = (guarded: Snapshot['guarded'], range: Guarded) => void;
 
-function* eachRange({ state, of: guard, isPlanned }: Judging, work: Ranged): Steps {
+function* eachRange({ round, of: guard, isPlanned }: Judging, work: Ranged): Steps {
   if (!isPlanned) return;
-  const { snapshot } = state.run;
-  const { guarded } = snapshot;
+  const { guarded, stage } = round.run.snapshot;
   yield* eachPart(guarded.ranges(guard), (range) => {
-    snapshot.stage(() => work(guarded, { ...range, guard }));
+    stage(() => work(guarded, { ...range, guard }));
   });
 }
 
@@ -241,8 +332,8 @@ function pass(judging: Judging): Steps {
  * held. Counts how many people or templates are new.
  */
 function* judgeWaiting(judging: Judging): Steps {
-  const { state, of, cause, neverHolds, hasHolds, volume } = judging;
-  const { run, review } = state;
+  const { round, of, neverHolds, volume } = judging;
+  const { run, cause, hasHolds, held } = round;
   const isTimed = timedGuards.has(of);
   // What a rule holds may be exempt from the limit, or be stated by the CRM later.
   const canAsk = (run.rules.length > 0 || run.canary !== undefined) && !isTimed;
@@ -250,7 +341,7 @@ function* judgeWaiting(judging: Judging): Steps {
   const { exempt } = guardRows[of];
   const isExempt =
     (exempt.includes('creation') && cause === 'creation') ||
-    (exempt.includes('first load') && isFirstLoad(run) && !review.held.has(of));
+    (exempt.includes('first load') && isFirstLoad(run) && !held.has(of));
   yield* eachRange(judging, (guarded, range) => {
     if (isExempt) guarded.exempt(range);
     if (isTimed && !neverHolds) {
@@ -264,15 +355,15 @@ function* judgeWaiting(judging: Judging): Steps {
     volume.fresh += guarded.fresh(range);
   });
   if (isTimed && !neverHolds && hasHolds) {
-    review.unplanned = yield* countUnplanned(state, of);
-    judging.stands ||= review.unplanned > 0;
-  } else if (isTimed && !neverHolds) review.unplanned = 0;
+    round.unplanned = yield* countUnplanned(round, of);
+    judging.stands ||= round.unplanned > 0;
+  } else if (isTimed && !neverHolds) round.unplanned = 0;
 }
 
 /** Counts the people with held opt-outs that an incremental reading did not contain. */
-function* countUnplanned(state: RunState, of: GuardClass): Steps<number> {
-  const { holds } = state.run.snapshot;
-  const { whole, certified } = findingsOf(state, guardRows[of].recordType);
+function* countUnplanned({ run, known }: Round, of: GuardClass): Steps<number> {
+  const { holds } = run.snapshot;
+  const { whole, certified } = findingsOf(known, guardRows[of].recordType);
   let n = 0;
   if (whole && certified) return n;
   yield* eachPart(holds.ranges(of), (range) => {
@@ -283,37 +374,36 @@ function* countUnplanned(state: RunState, of: GuardClass): Steps<number> {
 
 /** Holds what is new of a class if it is too much, or looks like an accident. */
 function* judgeLimit(judging: Judging): Steps {
-  const { state, of, neverHolds, stands } = judging;
-  const { run, review } = state;
+  const { round, of, neverHolds, stands } = judging;
+  const { run, held, canaries } = round;
   const { fresh } = judging.volume;
   if (neverHolds) {
-    if (fresh > 0) noteVolume(run, of, yield* volumeOf(state, of, fresh));
+    if (fresh > 0) noteVolume(run, of, yield* volumeOf(round, of, fresh));
     judging.found = undefined;
     return;
   }
   const withdrawn = judging.found;
   if (fresh === 0 && !stands && !withdrawn) return;
   const limit = run.guards[of];
-  const volume = yield* volumeOf(state, of, fresh);
+  const volume = yield* volumeOf(round, of, fresh);
   judging.volume = volume;
-  let found = review.held.get(of) ?? judgeVolume(volume, limit);
+  let found = held.get(of) ?? judgeVolume(volume, limit);
   if (!found && hasShape(volume, limit)) found = judgeShape(yield* shapeOf(run, of));
   if (found) {
-    review.held.set(of, found);
+    held.set(of, found);
     yield* eachRange(judging, (guarded, range) => void guarded.holdNew(range));
   }
   // What an earlier run held waits until it is approved or no longer wanted.
   const before = storedReasons(run.snapshot.meta)[of];
   if (stands) found ??= { by: 'earlier run', says: before?.asked ?? before?.first };
   // What was found in a canary tells the approver more than a number does.
-  const failed = failedCanary(review, of);
+  const failed = failedCanary(canaries, of);
   if (found && failed) found = { by: 'canary', says: failed.says };
   judging.found = withdrawn ?? found;
 }
 
-function* volumeOf(state: RunState, of: GuardClass, fresh: number): Steps<ChangeVolume> {
-  const { run } = state;
-  const { held } = state.review;
+function* volumeOf(round: Round, of: GuardClass, fresh: number): Steps<ChangeVolume> {
+  const { run, held, populations } = round;
   const { guarded } = run.snapshot;
   const volume = { guard: of, fresh, all: 0, unapproved: 0, week: 0 };
   // Stated opt-outs that are held or approved do not count against later ones.
@@ -330,26 +420,25 @@ function* volumeOf(state: RunState, of: GuardClass, fresh: number): Steps<Change
   const isCounted = held.has(of) || !isFew(volume, run.guards[of]);
   return {
     ...volume,
-    isEverybody: volume.all >= guardRows[of].holdsAllFrom && (yield* othersOf(state, of, 1)) === 0,
-    of: isCounted ? yield* populationOf(state, of, asked) : 0,
+    isEverybody:
+      volume.all >= guardRows[of].holdsAllFrom && (yield* populations.others(of, 1)) === 0,
+    of: isCounted ? yield* populations.count(of, asked) : 0,
   };
 }
 
 /** Reports the `n` held records of a class as a problem, and stores why a hold begins. */
-function reportHeld({ state, of, volume }: Judging, found: HoldReason, n: number): void {
-  const { run, tally, review } = state;
+function reportHeld({ round, of, volume }: Judging, found: HoldReason, n: number): void {
+  const { run, tally, heldAs, isFirst, unplanned } = round;
   const { holds } = run.snapshot;
   const limit = run.guards[of];
   if (run.writes && !run.undo && found.by !== 'earlier run')
     keepReason(run, of, whyOf(found, volume, limit));
-  const { heldAs } = review;
   const isTimed = timedGuards.has(of);
   // A later round may hold a few more changes; the report states the total.
-  const total = { ...volume, fresh: n + (isTimed ? review.unplanned : 0) };
+  const total = { ...volume, fresh: n + (isTimed ? unplanned : 0) };
   // An earlier plan also shows the people that this run has not read. A plan that no run has held
   // cannot be approved, and a later round adds nothing to the plan of the run.
   const current = holds.current().filter(({ undoes }) => undoes === null || run.undo);
-  const isFirst = review.rounds === 0;
   const isToKeep = run.writes && isFirst;
   const isKept = current.some((one) => one.plan === heldAs && (isFirst || one.held[of] > 0));
   const isOwn = (isToKeep || isKept) && total.fresh === n;

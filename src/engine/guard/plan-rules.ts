@@ -27,9 +27,7 @@ import { median } from '../../domain/values/median.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
 import { isFirstLoad, type RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import type { RunState } from '../context/run-state.ts';
-import { failedCanary } from './canaries.ts';
-import { populationOf } from './guard-population.ts';
+import type { Populations } from './guard-population.ts';
 import { isClosed, opening } from '../../domain/guards/change-window.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Problem } from '../../domain/errors.ts';
@@ -39,18 +37,18 @@ import { countWords, waitWords } from '../report/guard-text.ts';
 /** How many runs `usual` is about. */
 const mostRuns = 30;
 
-/** Judges the rules, once in a run, on the plan as the guards let it pass. */
-export function* askRules(state: RunState, classes: readonly GuardClass[]): Steps {
-  const { run, review } = state;
-  if (onlyKey(run) !== undefined || review.rounds > 0 || run.rules.length === 0) return;
-  review.asked = askedBy(run.rules, yield* factsOf(state, classes));
-}
+export type AskedReason = Extract<HoldReason, { by: 'rule' | 'canary' }>;
 
-/** Holds what rules, or a canary that is out of bounds, ask about. Returns why, if that is any. */
-export function* judgeRules(state: RunState, guard: GuardClass): Steps<AskedReason | undefined> {
-  const { run, review } = state;
-  const canary = failedCanary(review, guard)?.says;
-  const asks = [canary, review.asked.get(guard)].filter((one) => one !== undefined);
+/**
+ * Holds what a rule, or a canary that is out of bounds, asks about. Returns why, if that is any. A
+ * run about one person is not judged.
+ */
+export function* holdAsked(
+  run: RunContext,
+  guard: GuardClass,
+  { canary, rule }: { canary: string | undefined; rule: string | undefined },
+): Steps<AskedReason | undefined> {
+  const asks = [canary, rule].filter((one) => one !== undefined);
   if (asks.length === 0 || onlyKey(run) !== undefined) return undefined;
   const { guarded, stage } = run.snapshot;
   let n = 0;
@@ -61,11 +59,15 @@ export function* judgeRules(state: RunState, guard: GuardClass): Steps<AskedReas
   return { by: canary === undefined ? 'rule' : 'canary', says: asks.join('; ') };
 }
 
-export type AskedReason = Extract<HoldReason, { by: 'rule' | 'canary' }>;
-
-/** Gathers what the rules know. What is slow to count is counted only if a rule reads it. */
-function* factsOf(state: RunState, classes: readonly GuardClass[]): Steps<PlanFacts> {
-  const { run } = state;
+/**
+ * Judges the rules on the plan as the guards let it pass. What is slow to count is counted only if
+ * a rule reads it. Returns what rules ask about which classes.
+ */
+export function* askRules(
+  run: RunContext,
+  classes: readonly GuardClass[],
+  populations: Populations,
+): Steps<ReadonlyMap<GuardClass, string>> {
   const { guarded, runs } = run.snapshot;
   const reads = (name: keyof PlanFacts) =>
     run.rules.some(({ when: { names } }) => names.includes(name));
@@ -83,14 +85,14 @@ function* factsOf(state: RunState, classes: readonly GuardClass[]): Steps<PlanFa
     }
     if (recordType === 'contact') plan.people += records;
     if (reads('percent')) {
-      const of = records === 0 ? 0 : yield* populationOf(state, guard, records);
+      const of = records === 0 ? 0 : yield* populations.count(guard, records);
       percent[configKey] = records === 0 ? 0 : (records * 100) / Math.max(of, records);
     }
   }
   const { weekday, hour } = localTime(run.clock.now(), run.timezone);
   const now = run.contacts?.manner;
   const last = runs.lastMapping(run.id);
-  return {
+  return askedBy(run.rules, {
     plan,
     percent,
     usual: reads('usual') ? usualOf(run) : { ...noChanges, runs: 0 },
@@ -100,7 +102,7 @@ function* factsOf(state: RunState, classes: readonly GuardClass[]): Steps<PlanFa
     mapping_changed: last !== undefined && now !== undefined && last !== now,
     templates_published: reads('templates_published') ? guarded.countPublished() : 0,
     first_load: isFirstLoad(run),
-  };
+  });
 }
 
 /** Adds to the counts of an operation. To create a person is to opt them in, too. */

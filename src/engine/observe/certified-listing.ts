@@ -16,13 +16,14 @@ import { type Evidence, evidenceOf, type NamedParts } from '../../records/platfo
 import type { ObservedRow, RecordedRow } from '../../domain/record.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
 import { each, inTurns } from '../context/work-in-parts.ts';
-import type { Mirror, MirrorContacts } from '../context/mirror-context.ts';
+import type { MirrorContacts } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { reasonOf } from '../read/source-read.ts';
-import type { PlatformListing } from '../context/run-state.ts';
+import type { PlatformListing } from '../context/run-results.ts';
 import { RateLimited, Rejected, Unavailable } from '../../domain/errors.ts';
 import type { RecordRange } from '../../store/database/key-range.ts';
-import type { Random } from '../../domain/clock.ts';
+import type { Clock, Random } from '../../domain/clock.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 
 interface Claim {
   total: number;
@@ -40,11 +41,8 @@ const stagedAtOnce = 1_000;
 export type FirstPass = Omit<PlatformListing, 'complete' | 'size'> & { claim: Claim };
 
 /** Reads all pages of a list once. The rows still have to be indexed afterwards. */
-export async function passOver(
-  run: RunContext,
-  contacts: MirrorContacts,
-  { pageSizes: [limit] }: Pick<Mirror, 'pageSizes'>,
-): Promise<FirstPass> {
+export async function passOver(run: RunContext, contacts: MirrorContacts): Promise<FirstPass> {
+  const [limit] = run.pageSizes;
   const at = run.clock.now();
   const knew = run.doNotContact.newest();
   const claim = await turnPages(run, contacts, { limit, add: run.snapshot.staging.addListed });
@@ -62,11 +60,7 @@ export async function passOver(
 export async function proveListing(
   run: RunContext,
   contacts: MirrorContacts,
-  {
-    first: { claim, ...listing },
-    breaker,
-    mirror,
-  }: { first: FirstPass; breaker: CircuitBreaker; mirror: Pick<Mirror, 'pageSizes' | 'random'> },
+  { first: { claim, ...listing }, breaker }: { first: FirstPass; breaker: CircuitBreaker },
 ): Promise<PlatformListing> {
   const { staging } = run.snapshot;
   if (claim.evidence) run.facts.learn(claim.evidence);
@@ -75,12 +69,12 @@ export async function proveListing(
   let complete = isProven();
   let { endedAt } = listing;
   if (!complete) {
-    for (const limit of mirror.pageSizes.slice(1)) {
+    for (const limit of run.pageSizes.slice(1)) {
       await turnPages(run, contacts, { limit, add: staging.addObserved });
       complete = isProven();
       if (complete) break;
     }
-    if (!complete) await findMissing(run, contacts, { breaker, random: mirror.random });
+    if (!complete) await findMissing(run, contacts, breaker);
     complete ||= isProven();
     endedAt = run.clock.now();
   }
@@ -155,11 +149,11 @@ const askedShare = 0.02;
 async function findMissing(
   run: RunContext,
   contacts: MirrorContacts,
-  { breaker, random }: { breaker: CircuitBreaker; random: Random },
+  breaker: CircuitBreaker,
 ): Promise<void> {
   const { recorded, staging, stage } = run.snapshot;
   const most = Math.max(askedAtLeast, Math.floor(recorded.count(kind) * askedShare));
-  const rows = await unlisted({ ...run, random }, most);
+  const rows = await unlisted(run, most);
   let isOver = false;
   let done = 0;
   await each(rows, askedAtOnce, async (row) => {
@@ -184,7 +178,7 @@ async function findMissing(
 
 /** Returns at most `most` records that no page showed, in key order. */
 export async function unlisted(
-  run: Pick<Mirror, 'snapshot' | 'clock' | 'random'>,
+  run: { snapshot: Snapshot; clock: Clock; random: Random },
   most: number,
 ): Promise<RecordedRow[]> {
   const { recorded, ranges } = run.snapshot;

@@ -8,7 +8,7 @@ import type { PersonLock } from '../context/person-locks.ts';
 import { personIsLocked } from '../read/partial-read.ts';
 import type { MirrorContacts } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
-import type { Findings } from '../context/run-state.ts';
+import type { Findings } from '../context/run-results.ts';
 import { statesOf } from '../read/record-states.ts';
 import { Interrupted, isExpected, type Problem } from '../../domain/errors.ts';
 import { counted } from '../../domain/values/counted.ts';

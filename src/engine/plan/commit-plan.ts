@@ -11,11 +11,14 @@
  *   the rest, in one transaction   nothing of it is written: a renamed person is recorded under
  *                                  both keys, or under neither
  */
-import { type Steps, untilDone } from '../context/work-in-parts.ts';
-import { recordTypes } from '../../domain/record.ts';
+import { inTurns, type Steps, untilDone } from '../context/work-in-parts.ts';
+import { type Key, recordTypes } from '../../domain/record.ts';
 import type { Plan } from '../report/run-summary.ts';
 import { type Stretch, whole } from '../../store/database/key-range.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
+import { type MirrorContacts, onlyKey } from '../context/mirror-context.ts';
+import { identityOf } from '../context/person-identity.ts';
+import type { Findings } from '../context/run-results.ts';
 
 const remarksAtOnce = 500;
 
@@ -93,4 +96,29 @@ export function dropSuperseded(run: RunContext): void {
   const { staging, stage } = run.snapshot;
   const keys = supersededKeys(run);
   if (keys.length > 0) stage(() => staging.undecide('contact', keys));
+}
+
+/**
+ * Stores what the records of this reading state about each person, for the guards of later runs. It
+ * comes after what the run withholds is stored, and before anything is sent: if the run is
+ * interrupted, the next one knows what this one has read, and still knows what awaits approval.
+ * People who were erased, under this address or as a record with these ids, are left out.
+ */
+export async function storeStated(
+  run: RunContext,
+  { manner: mapping = '' }: MirrorContacts,
+  findings: Findings,
+): Promise<void> {
+  const { ranges, stated, transaction } = run.snapshot;
+  const isAny = run.doNotContact.erased() !== undefined;
+  const certified = findings.certified && run.selection === undefined;
+  const whole = findings.whole && onlyKey(run) === undefined;
+  const isErased = (key: Key): boolean =>
+    run.doNotContact.concerning(identityOf(run, key)).some(({ cause }) => cause === 'erasure');
+  for await (const range of inTurns(run, ranges.ofStated('contact'))) {
+    const erased = isAny ? stated.newKeys(range).filter(isErased) : [];
+    const but = [...supersededKeys(run), ...erased];
+    const reading = { but, certified, whole, mapping, at: run.clock.now() };
+    transaction(() => stated.store(range, reading));
+  }
 }

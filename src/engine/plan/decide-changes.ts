@@ -6,10 +6,10 @@ import { recordedChannels, shownChannels } from '../../records/contact/observe/o
 import type { Decision, Undoing, Undone } from '../../records/decision.ts';
 import type { RecordName } from '../../store/database/key-range.ts';
 import { commitNow } from './commit-plan.ts';
-import { latestByPlatform } from '../context/platform-knowledge.ts';
+import { aheadOf, latestByPlatform } from '../context/platform-knowledge.ts';
 import { type RunContext, supersededKeys } from '../context/run-context.ts';
 import { displayNameOf, identityOf, noListChanges } from '../context/person-identity.ts';
-import type { Findings, PlatformListing } from '../context/run-state.ts';
+import type { Findings, PlatformListing } from '../context/run-results.ts';
 import { statesOf } from '../read/record-states.ts';
 import type { RunTally } from '../context/run-tally.ts';
 import { inTurns, pagesOf } from '../context/work-in-parts.ts';
@@ -306,6 +306,35 @@ export async function addCandidates(
     });
   }
   candidates.parked(kind);
+}
+
+/**
+ * Decides whether a reading counts for how long people have been missing from the CRM, drops the
+ * counts of people who are back, and counts the others. Returns whether it counts.
+ */
+export async function countAbsences(
+  run: RunContext,
+  { absence }: Contacts,
+  read: Findings,
+): Promise<boolean> {
+  const { absences, ranges, transaction } = run.snapshot;
+  const counts = run.mode === 'full' && !run.selection && read.certified && read.still();
+  if (!run.writes) return counts;
+  const only = onlyKey(run);
+  transaction(() => {
+    if (only === undefined) absences.dropNamed({ kind });
+    else absences.dropIfNamed({ kind, key: only });
+  });
+  if (!counts) return false;
+  const platformAt = read.listing?.platformStartedAt;
+  const times = { at: run.startedAt, platformAt, aheadMs: aheadOf(run) };
+  // If the process dies halfway, no person is counted twice for one reading.
+  for await (const range of inTurns(run, ranges.ofKeys(kind))) {
+    const but = supersededKeys(run);
+    const reading = { reading: read.reading, ...times, ...absence, but };
+    transaction(() => absences.count({ ...range, ...reading }));
+  }
+  return true;
 }
 
 const membersAtLeast = 10;

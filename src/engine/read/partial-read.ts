@@ -26,12 +26,10 @@ import { type RunContext, openChanges, isFresh, supersededKeys } from '../contex
 import { inTurns, each } from '../context/work-in-parts.ts';
 import {
   type Sizes,
-  type RunState,
   type Findings,
-  findingsOf,
   noFindings,
   type SourceCursor,
-} from '../context/run-state.ts';
+} from '../context/run-results.ts';
 import type { FullCode } from '../report/run-summary.ts';
 import type { Certificate, SourceRecord } from '../../sources/source.ts';
 import { type MirrorContacts, modeName } from '../context/mirror-context.ts';
@@ -250,11 +248,14 @@ export async function readPerson(
  * Stores which people have several records and which of them are not recorded, for later runs that
  * read one record. Deletes people who were erased in the meantime.
  */
-export async function keepDuplicates(state: RunState, when: 'read' | 'done'): Promise<void> {
-  const { run, contacts } = state;
-  const { ranges, duplicates, transaction } = run.snapshot;
+export async function keepDuplicates(
+  run: RunContext,
+  contacts: MirrorContacts | undefined,
+  { whole, certified }: Findings,
+  when: 'read' | 'done',
+): Promise<void> {
   if (!contacts?.source.one) return;
-  const { whole, certified } = findingsOf(state, kind);
+  const { ranges, duplicates, transaction } = run.snapshot;
   // An incremental reading does not need a scan of all recorded people.
   const all = whole ? ranges.ofKeys(kind) : [{ kind, ...everything } as const];
   for await (const range of inTurns(run, all)) {

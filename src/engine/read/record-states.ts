@@ -13,7 +13,7 @@ import {
 import type { Source } from '../../sources/source.ts';
 import { isFirstLoad, type RunContext } from '../context/run-context.ts';
 import { latestNow } from '../context/platform-knowledge.ts';
-import type { Findings } from '../context/run-state.ts';
+import type { Findings } from '../context/run-results.ts';
 import type { SourceRead } from './source-read.ts';
 import { identityOf } from '../context/person-identity.ts';
 

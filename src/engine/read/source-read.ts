@@ -10,7 +10,7 @@ import { silentBody } from '../../records/contact/observe/contact-state.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { type MirrorContacts, onlyKey } from '../context/mirror-context.ts';
 import { inTurns, pagesOf } from '../context/work-in-parts.ts';
-import type { Sizes, Findings } from '../context/run-state.ts';
+import type { Sizes, Findings } from '../context/run-results.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import { displayNameOf, identityOf } from '../context/person-identity.ts';

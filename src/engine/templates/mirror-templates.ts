@@ -29,10 +29,10 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import {
   type Applying,
   type Attempt,
-  journalFailure,
   knownOf,
   type Late,
   plannedRecords,
+  recordFailure,
   recordOutcome,
   recordsAtOnce,
   sendInOrder,
@@ -40,9 +40,9 @@ import {
   waitForArrival,
   withTarget,
 } from '../apply/record-outcome.ts';
-import type { Mirror, MirrorTemplates } from '../context/mirror-context.ts';
+import type { MirrorTemplates } from '../context/mirror-context.ts';
 import { isFresh, openChanges, type RunContext } from '../context/run-context.ts';
-import { type Findings, noFindings, type PlatformListing } from '../context/run-state.ts';
+import { type Findings, noFindings, type PlatformListing } from '../context/run-results.ts';
 import type { RunTally } from '../context/run-tally.ts';
 import { each, inTurns } from '../context/work-in-parts.ts';
 import { isTooLate } from '../guard/plan-rules.ts';
@@ -104,7 +104,6 @@ export async function readTemplates(
 export async function listTemplates(
   run: RunContext,
   templates: MirrorTemplates,
-  { pageSizes }: Pick<Mirror, 'pageSizes'>,
 ): Promise<PlatformListing> {
   const { staging, stage } = run.snapshot;
   const startedAt = run.clock.now();
@@ -112,7 +111,7 @@ export async function listTemplates(
   const found = new Map<string, ObservedTemplateRow>();
   let total: number | undefined;
   let organization: string | undefined;
-  for (const limit of pageSizes) {
+  for (const limit of run.pageSizes) {
     for (let page = 1, isLast = false; !isLast; page += 1) {
       if (run.stop.aborted) throw reasonOf(run.stop);
       const listed = await templates.list({ page, limit }, run.stop);
@@ -226,15 +225,6 @@ export interface ApplyingTemplates extends Applying {
   templates: MirrorTemplates;
 }
 
-/** Decides again about a template right after its creation, and applies the guards by `review`. */
-export function replanTemplate(
-  deciding: Deciding,
-  { key, isSettled, review }: { key: Key; isSettled: boolean; review(): void },
-): boolean {
-  const decide = () => decideOne(deciding, key);
-  return decideAgain(deciding.run, { kind, key }, { isSettled, decide, review });
-}
-
 /** Sends the planned changes until the slice ends; those of one template in order. */
 export async function applyTemplates(applying: ApplyingTemplates): Promise<void> {
   const { run } = applying;
@@ -242,6 +232,10 @@ export async function applyTemplates(applying: ApplyingTemplates): Promise<void>
   const sending = (isFollowUp: boolean) => ({
     isFollowUp,
     attempt: (change: JournaledChange, how: Attempt) => attempt(applying, change, how),
+    replan(key: Key, isSettled: boolean) {
+      const decide = () => decideOne(applying, key);
+      return decideAgain(run, { kind, key }, { isSettled, decide, review: applying.review });
+    },
     record: (change: JournaledChange, sent: Sent) => recordSent(applying, change, sent),
   });
   const planned = plannedRecords(applying, { kind, phase: 0 });
@@ -334,14 +328,7 @@ async function recordSent(
   const record = (): boolean => {
     const at = run.clock.now();
     if (outcome.is !== 'acked') {
-      journalFailure(applying, change, outcome);
-      if (outcome.is !== 'stale') return false;
-      candidates.add(kind, key);
-      // What was just read replaces the listed state, unless another listing follows.
-      if (!outcome.observed || toBeListed) return false;
-      staging.forgetObserved(kind, key);
-      staging.addObserved(outcome.observed, key);
-      staging.addLooked(kind, key, at);
+      recordFailure(applying, change, outcome, (_, rows) => staging.addObserved(rows, key));
       return false;
     }
     const row = acknowledgeTemplate(recorded.get(kind, key), change, { ...outcome, at });

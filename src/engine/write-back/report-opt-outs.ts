@@ -40,7 +40,7 @@ import type { Meta } from '../../store/database/meta-table.ts';
 import type { ReturnedRow } from '../../store/tables/opt-out-reports.ts';
 import { isRecord, onlyKey } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
-import { type Findings, type RunState, findingsOf } from '../context/run-state.ts';
+import { type Findings, type RunResults, findingsOf } from '../context/run-results.ts';
 import type { RunTally } from '../context/run-tally.ts';
 import { inTurns } from '../context/work-in-parts.ts';
 import { unfinishedIn } from '../erasure/pending/unfinished-erasures.ts';
@@ -62,13 +62,12 @@ export interface Reported {
  * nothing from what the run could not read, but still reports what is waiting. Returns undefined if
  * this mirror, or this kind of run, reports nothing.
  */
-export async function reportOptOuts(state: RunState): Promise<Reported | undefined> {
-  const { run, begun, known, failure: runFailure, options, tally } = state;
-  const { returns } = state.mirror;
-  const { snapshot, writes } = run;
+export async function reportOptOuts(results: RunResults): Promise<Reported | undefined> {
+  const { run, begun, known, failure: runFailure, options, tally } = results;
+  const { snapshot, writes, returns } = run;
   const { optOutReports, meta, transaction } = snapshot;
   if (!returns || !begun.contacts || run.stop.aborted) return undefined;
-  const knowledge = findingsOf(state, kind);
+  const knowledge = findingsOf(known, kind);
   const conclusive = knowledge.certified && (knowledge.whole || isRecord(options.mode));
   const finding: Finding = {
     run,

@@ -17,7 +17,7 @@ import type { RouteLimit } from '../../domain/route-limit.ts';
 import { median } from '../../domain/values/median.ts';
 import { factsIn } from '../../engine/context/platform-knowledge.ts';
 import type { Progress, RunOptions } from '../../engine/context/mirror-context.ts';
-import { seenLimits } from '../../engine/plan/run-forecast.ts';
+import { seenLimits } from '../../engine/plan/plan-summary.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
 import { createSend } from '../../http/send-request.ts';
 import { systemClock } from '../../http/system-clock.ts';

@@ -27,7 +27,7 @@ import {
   approvalsInForce,
   pendingApprovals,
 } from '../../engine/guard/signed-approvals.ts';
-import { seenLimits } from '../../engine/plan/run-forecast.ts';
+import { seenLimits } from '../../engine/plan/plan-summary.ts';
 import { rejectedForMs } from '../../engine/report/guard-text.ts';
 import { tellCanary, type ToldCanary } from '../../engine/report/canary-text.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';

@@ -3,9 +3,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { ObservedRow } from '../../../src/domain/record.ts';
 import { openSnapshot } from '../../../src/store/snapshot.ts';
 import type { CircuitBreaker } from '../../../src/engine/context/circuit-breaker.ts';
-import type { Mirror, MirrorContacts } from '../../../src/engine/context/mirror-context.ts';
+import type { MirrorContacts } from '../../../src/engine/context/mirror-context.ts';
 import type { RunContext } from '../../../src/engine/context/run-context.ts';
-import type { PlatformListing } from '../../../src/engine/context/run-state.ts';
+import type { PlatformListing } from '../../../src/engine/context/run-results.ts';
 import { passOver, proveListing } from '../../../src/engine/observe/certified-listing.ts';
 
 const NOON = Date.UTC(2026, 10, 20, 12);
@@ -29,9 +29,10 @@ async function listing(shows: readonly boolean[]): Promise<PlatformListing> {
   const snapshot = openSnapshot(':memory:', { inMemory: true });
   onTestFinished(() => snapshot.close());
   let pages = 0;
-  const mirror: Pick<Mirror, 'pageSizes' | 'random'> = { pageSizes: [10, 9], random: () => 0 };
   const run = {
     snapshot,
+    pageSizes: [10, 9],
+    random: () => 0,
     stop: new AbortController().signal,
     clock: { now: () => NOON + pages * MINUTE, sleep: async () => undefined },
     doNotContact: { newest: () => SEQ + pages },
@@ -45,9 +46,9 @@ async function listing(shows: readonly boolean[]): Promise<PlatformListing> {
   const find = async () => ({ is: 'whole', rows: [] });
   const people = { channels: [], list, find } as unknown as MirrorContacts;
   const { staging } = snapshot;
-  const first = await passOver(run, people, mirror);
+  const first = await passOver(run, people);
   for (const sort of staging.sortings) sort();
-  return proveListing(run, people, { first, breaker: {} as CircuitBreaker, mirror });
+  return proveListing(run, people, { first, breaker: {} as CircuitBreaker });
 }
 
 test.each([

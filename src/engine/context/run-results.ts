@@ -1,6 +1,7 @@
 /**
- * Holds what is fixed when a run begins, and what it has found: as a whole, and of people and of
- * templates by reading their sources and by listing the platform.
+ * Declares the values that the steps of a run return: what is fixed when it begins, what it has
+ * found of people and of templates by reading their sources and by listing the platform, and what
+ * the guards have judged.
  */
 import type { CanaryBook } from '../../domain/guards/canary.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
@@ -20,7 +21,7 @@ import type { PlanDecision } from '../../store/holds/holds.ts';
 import type { Unread } from '../../store/tables/known-problems.ts';
 import type { PersonLock } from './person-locks.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
-import type { Mirror, RunOptions } from './mirror-context.ts';
+import type { Mirror, MirrorContacts, MirrorTemplates, RunOptions } from './mirror-context.ts';
 import type { RunContext } from './run-context.ts';
 import type { RunTally } from './run-tally.ts';
 import type { UnknownWords } from '../../domain/unknown-words.ts';
@@ -31,124 +32,115 @@ export interface SourceCursor {
   without?: FullCode;
 }
 
-/** What is fixed when a run begins, but for the contents of the tally and the breaker. */
-export interface Started {
+/** The people and the templates that a run is about, without what cannot be read or listed. */
+export interface RunParts {
+  readonly contacts?: MirrorContacts | undefined;
+  readonly templates?: MirrorTemplates | undefined;
+}
+
+/** Returns what is in the run. */
+export function kindsIn(parts: RunParts): RecordTypeName[] {
+  return recordTypes.filter((kind) => parts[`${kind}s`]);
+}
+
+/** Leaves people or templates out of a run, and says why. Throws if that ends the run. */
+export function exclude(
+  parts: RunParts,
+  kind: RecordTypeName,
+  error: unknown,
+): { parts: RunParts; reason: Problem } {
+  const isLast = kindsIn(parts).length === 1;
+  const isRefusedKey = error instanceof Rejected && error.status === 401;
+  const endsAll = error instanceof Interrupted || error instanceof Busy || isRefusedKey;
+  if (isLast || endsAll || !isExpected(error)) throw error;
+  const reason = `${kind}s are left out: ${error.message}`;
+  return {
+    parts: { ...parts, [`${kind}s`]: undefined },
+    reason: { code: 'source-left-out', reason },
+  };
+}
+
+/**
+ * What is fixed when a run begins, and what it has found so far. Only run.ts writes it, and at
+ * once, because a failed run reports it, too. The steps receive what they need, and return what
+ * they find.
+ */
+export interface RunResults {
   readonly mirror: Mirror;
   readonly options: RunOptions;
-  readonly run: RunContext;
   /** What the run began with: people, templates, or both. */
-  readonly begun: Pick<Mirror, 'contacts' | 'templates'>;
+  readonly begun: RunParts;
   /** Where an incremental reading of the CRM continues, or why there can be none. */
   readonly cursor: SourceCursor;
   /** Whether another run held a person's lock when this one began. */
   readonly supersededAtStart: boolean;
   /** The number of runs about all people that had ended when this one began. */
   readonly endedBefore: number;
-  /** The approvals in force when the run began, including the one passed to the run itself. */
-  readonly approvals: PlanDecision[];
   /** Whether the run itself approved an earlier plan when it began. */
   readonly hasApproved: boolean;
   readonly tally: RunTally;
   readonly breaker: CircuitBreaker;
-  readonly reasons: readonly Problem[];
-  readonly notes: readonly Problem[];
-}
-
-/**
- * What the run has found so far. It is stored at once, so that a failed run reports it, too. Of
- * `contacts` and `templates`, what cannot be read or listed is left out.
- */
-export interface RunState extends Started, Pick<Mirror, 'contacts' | 'templates'> {
   /** The context, which for a run about one record learns the person as it reads the record. */
   run: RunContext;
+  parts: RunParts;
   lock: PersonLock | undefined;
-  known: Map<RecordTypeName, Findings>;
+  known: Known;
   /** The known problems of people that an incremental reading does not contain. */
   unread: Unread | undefined;
-  reasons: Problem[];
-  notes: Problem[];
+  readonly reasons: Problem[];
+  readonly notes: Problem[];
   /** Why the run compares everything, or reads the whole source. */
-  because: FullCode[];
+  readonly because: FullCode[];
+  /** The plan of the first round. */
   plan: Plan | undefined;
   /** The estimated duration of the plan; of what the guards let pass once that is known. */
   forecast: Forecast | undefined;
-  isForeseen: boolean;
   /** The numbers of changes that the guards have let pass. */
   passed: Record<RecordTypeName, number>;
+  /** The approvals in force, including the one that was passed to the run itself. */
+  approvals: readonly PlanDecision[];
+  verdict: Verdict;
   failure: ExpectedError | undefined;
-  readonly review: ReviewState;
 }
 
-/** What the guards, and only they, remember from one round of a run to the next. */
-export interface ReviewState {
+/** What the guards have found. Each round of a run continues with that of the round before. */
+export interface Verdict {
   /** The guard classes with changes that await approval, and why. */
-  held: Map<GuardClass, HoldReason>;
+  readonly held: ReadonlyMap<GuardClass, HoldReason>;
   /** The guard classes that hold people whose opt-out the CRM no longer states, and why. */
-  withdrawn: Map<GuardClass, HoldReason>;
+  readonly withdrawn: ReadonlyMap<GuardClass, HoldReason>;
   /** The guard classes that rules withhold, and what the approver reads. */
-  asked: Map<GuardClass, string>;
+  readonly asked: ReadonlyMap<GuardClass, string>;
   /** The canaries of the run; undefined if it has none. */
-  canaries: CanaryBook | undefined;
+  readonly canaries: CanaryBook | undefined;
   /** The number of people with stated opt-outs awaiting approval who were not read by this run. */
-  unplanned: number;
+  readonly unplanned: number;
   /** The number of records that a guard class covers, once it has been counted. */
-  population: Partial<Record<GuardClass, number>>;
+  readonly population: Readonly<Partial<Record<GuardClass, number>>>;
   /** The hash under which a person approves what is withheld; undefined before the guards. */
-  heldAs: string | undefined;
+  readonly heldAs: string | undefined;
   /** How often the guards have reviewed the plan. */
-  rounds: number;
+  readonly rounds: number;
 }
 
-/** Returns the state of a run that has found nothing yet. */
-export function stateOf(started: Started): RunState {
-  return {
-    ...started,
-    ...started.begun,
-    lock: undefined,
-    known: new Map(),
-    unread: undefined,
-    reasons: [...started.reasons],
-    notes: [...started.notes],
-    because: started.run.mode === 'full' ? [...(started.options.because ?? [])] : [],
-    plan: undefined,
-    forecast: undefined,
-    isForeseen: false,
-    passed: { contact: 0, template: 0 },
-    failure: undefined,
-    review: {
-      held: new Map(),
-      withdrawn: new Map(),
-      asked: new Map(),
-      canaries: undefined,
-      unplanned: 0,
-      population: {},
-      heldAs: undefined,
-      rounds: 0,
-    },
-  };
-}
+/** The verdict before the guards have seen anything. */
+export const noVerdict: Verdict = {
+  held: new Map(),
+  withdrawn: new Map(),
+  asked: new Map(),
+  canaries: undefined,
+  unplanned: 0,
+  population: {},
+  heldAs: undefined,
+  rounds: 0,
+};
+
+/** What was found of people and of templates by reading and listing, as far as that has come. */
+export type Known = ReadonlyMap<RecordTypeName, Findings>;
 
 /** Returns what was found of people or templates, whether or not they are in the run. */
-export function findingsOf({ known }: Pick<RunState, 'known'>, kind: RecordTypeName): Findings {
+export function findingsOf(known: Known, kind: RecordTypeName): Findings {
   return known.get(kind) ?? noFindings;
-}
-
-/** Returns what is still in the run. */
-export function kindsIn(state: Pick<RunState, 'contacts' | 'templates'>): RecordTypeName[] {
-  return recordTypes.filter((kind) => state[`${kind}s`]);
-}
-
-/** Leaves people or templates out of the run, and says why. Throws if that ends the run. */
-export function exclude(state: RunState, kind: RecordTypeName, error: unknown): void {
-  const isLast = kindsIn(state).length === 1;
-  const isRefusedKey = error instanceof Rejected && error.status === 401;
-  const endsAll = error instanceof Interrupted || error instanceof Busy || isRefusedKey;
-  if (isLast || endsAll || !isExpected(error)) throw error;
-  state.reasons.push({
-    code: 'source-left-out',
-    reason: `${kind}s are left out: ${error.message}`,
-  });
-  state[`${kind}s`] = undefined;
 }
 
 export interface PlatformListing {
