@@ -61,18 +61,6 @@ test('a page holds planned changes of this run, record type and phase only', () 
   expect(pages(2)).toEqual([['a 2']]);
 });
 
-test('only the same change of the same contact was done under another key', () => {
-  const optOut = (key: string, channel: string, target = 'con_1') =>
-    change(key, channel, { op: 'opt_out', target });
-  plan('this', optOut('old', '1'), ...['1', '2'].map((one) => optOut('new', one)));
-  plan('this', optOut('new', '1', 'con_2'), change('new', '1', { target: 'con_1' }));
-  const { journal } = snapshot;
-  const [done] = journal.planned({ ...part, key: 'old' });
-  journal.move(done?.seq ?? 0, 'acked', { at: 1 });
-  const all = journal.planned({ ...part, key: 'new' });
-  expect(all.map(journal.isDone)).toEqual([true, false, false, false]);
-});
-
 describe('with very many changes', () => {
   const many = Array.from({ length: 12_000 }, (_, nth) => change(`${nth}`, '1'));
 

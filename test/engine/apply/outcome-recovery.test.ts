@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { Unavailable } from '../../../src/domain/errors.ts';
 import type { Send } from '../../../src/domain/exchange.ts';
-import { openStage } from '../../support/engine/engine-stage.ts';
+import { failing as breaking, openStage } from '../../support/engine/engine-stage.ts';
 
 const letter = {
   key: 'welcome',
@@ -138,6 +138,37 @@ test('a 409 to an opt-out that nothing else explains is the person’s own opt-o
   stage.writes();
   expect((await stage.sync()).contacts.conflicts).toBe(1);
   expect(stage.writes()).toEqual([]);
+});
+
+test('an opt-out that never arrived is not ours because the person made it meanwhile', async () => {
+  const stage = openStage();
+  const email = 'a@example.com';
+  stage.emulator.seed.contact({ email, channels: { ch_news: 'opt_in' } });
+  stage.people.push({ id: '1', email, ch_news: 'yes' });
+  await stage.sync();
+  stage.emulator.dashboard.leave(email, 'ch_news');
+  stage.people[0] = { id: '1', email, ch_news: 'no' };
+  stage.emulator.fail(['timeout-before@contacts.enrol']);
+  await stage.sync({ mode: 'fast' });
+  stage.emulator.fail([]);
+  stage.people[0] = { id: '1', email, ch_news: 'yes' };
+  stage.writes();
+  expect((await stage.sync()).contacts.conflicts).toBe(1);
+  expect(stage.writes()).toEqual([]);
+});
+
+test('a creation of a killed run may arrive until a time-out of this one has passed', async () => {
+  const { state, wire } = breaking();
+  const stage = openStage({ wire });
+  stage.people.push({ id: '1', email: 'a@example.com', ch_news: 'yes' });
+  state.how = 'breaks';
+  await expect(stage.sync()).rejects.toThrow('a bug');
+  state.how = 'well';
+  // The clock of the killed run may have been another one.
+  await stage.clock.advance(3_600_000);
+  const { ms, contacts } = await stage.sync();
+  expect(ms).toBeGreaterThanOrEqual(10_000);
+  expect(contacts.applied).toMatchObject({ create: 1 });
 });
 
 test('an opt-out found done does not hide another contact of the address', async () => {

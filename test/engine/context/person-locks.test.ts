@@ -1,5 +1,7 @@
 /** Runs about one person, beside the run that is about everybody, in one process. */
+import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { createPersonLocks } from '../../../src/engine/context/person-locks.ts';
 import type { Request } from '../../../src/domain/exchange.ts';
 import {
   alone,
@@ -173,5 +175,60 @@ describe('a run about one person, during a run about everybody', () => {
     const made = [first, second].map(({ contacts }) => contacts.applied['create']);
     expect(new Set(made)).toEqual(new Set([0, 1]));
     expect(sent(stage)).toEqual([`opt_in ${ann}`]);
+  });
+});
+
+describe('a lock', () => {
+  const person = (key: string, ...ids: string[]) => ({ keys: [key], ids });
+
+  /** Whether it is granted by now. */
+  async function isGranted(lock: Promise<unknown>): Promise<boolean> {
+    return Promise.race([lock.then(() => true), pause(0, false)]);
+  }
+
+  test.each([
+    ['by key', person(ann)],
+    ['by id', person('new@example.com', '1')],
+  ])(
+    'waits for a request in flight that is found %s, until that or its run ends',
+    async (_, of) => {
+      const locks = createPersonLocks();
+      for (const ends of ['request', 'run']) {
+        locks.begin('all', 'all');
+        expect(locks.beginInFlight('all', ann, ['1'])).toBe(true);
+        const taken = locks.take(of);
+        expect(await isGranted(taken)).toBe(false);
+        // Nothing more is sent for the person, by whatever the run knows them.
+        expect(locks.beginInFlight('all', of.keys[0] ?? '', [])).toBe(false);
+        if (ends === 'request') locks.endInFlight('all', ann);
+        else locks.end('all');
+        expect(await isGranted(taken)).toBe(true);
+        (await taken).release();
+        locks.end('all');
+      }
+    },
+  );
+
+  test('excludes another one of the same key or id, and takes all or nothing', async () => {
+    const locks = createPersonLocks();
+    const first = await locks.take(person(ann, '1'));
+    const second = await locks.take(person('bob@example.com', '2'));
+    expect(second.extend(person('cid@example.com', '1'))).toBe(false);
+    const third = await locks.take(person('cid@example.com', '3'));
+    const waiting = [locks.take(person(ann)), locks.take(person('dan@example.com', '1'))];
+    for (const one of waiting) expect(await isGranted(one)).toBe(false);
+    first.release();
+    for (const one of waiting) expect(await isGranted(one)).toBe(true);
+    expect(third.extend(person('eve@example.com', '4'))).toBe(true);
+  });
+
+  test('that was taken before a run supersedes its person in it, and no other', async () => {
+    const locks = createPersonLocks();
+    await locks.take(person(ann, '1'));
+    locks.begin('all', 'all');
+    expect(locks.beginInFlight('all', 'new@example.com', ['1'])).toBe(false);
+    expect(locks.beginInFlight('all', 'bob@example.com', ['2'])).toBe(true);
+    expect([...locks.superseded('all').keys]).toEqual([ann]);
+    expect(locks.count()).toEqual({ begun: 1, ended: 0 });
   });
 });

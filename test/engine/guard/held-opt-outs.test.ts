@@ -43,6 +43,16 @@ const countOut = (stage: Stage): number => range(0, 20).filter((_, at) => isOut(
 
 const held = (n: number) => ({ status: 'held', contacts: { held: { opt_out: n, delete: 0 } } });
 
+test.each([
+  [6, 'done'],
+  [7, 'held'],
+])('%i of twenty are judged by all who were subscribed before them: %s', async (n, status) => {
+  const guard = { percent: 30, floor: 3, holdForMs: 72 * hour };
+  const stage = await subscribed({ guards: { opt_out: guard } });
+  exportOf(stage, [...allOut().slice(0, n), ...range(n, 20)]);
+  expect((await stage.sync()).status).toBe(status);
+});
+
 describe('a wrong column that opts everybody out', () => {
   test('sends nothing in the first run, and prints the way out and the end of the hold', async () => {
     const stage = staged();

@@ -25,6 +25,12 @@ async function ruled(rules: PlanRule[], more: StageOptions = {}) {
   return { stage, options };
 }
 
+/** The twenty, of whom the CRM opts out the first `n`. */
+const statedOut = (n: number) => [
+  ...range(0, n).map((one) => ({ ...one, ch_news: 'no' })),
+  ...range(n, 20),
+];
+
 test.each([false, true])(
   '`mapping_changed` asks, whether or not a few people were tried before: %s',
   async (isTried) => {
@@ -39,6 +45,18 @@ test.each([false, true])(
     expect(await stage.sync()).toMatchObject({ status: 'held', contacts: { held: { opt_in: 5 } } });
   },
 );
+
+test('`usual` counts no opt-outs that the CRM stated', async () => {
+  const { stage, options } = await ruled([]);
+  exportOf(stage, statedOut(4));
+  expect((await stage.sync()).contacts.applied).toMatchObject({ opt_out: 4 });
+  Object.assign(options, { rules: [rule('usual.opt_out > 0')] });
+  exportOf(stage, [...statedOut(4), person(20)]);
+  expect(await stage.sync()).toMatchObject({
+    status: 'done',
+    contacts: { applied: { create: 1 } },
+  });
+});
 
 describe('a rule that is true', () => {
   test('withholds its class until it is approved, and lets the rest pass', async () => {

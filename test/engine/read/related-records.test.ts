@@ -131,6 +131,28 @@ test('the guard for opt-ins counts people the CRM wants in, not people recorded'
   expect(await fast(stage)).toMatchObject({ status: 'held', contacts: { held: { opt_in: 30 } } });
 });
 
+test('a record that was told twice and is gone by now opts nobody in', async () => {
+  const options: StageOptions = { tellsChanges: true };
+  const stage = openStage(options);
+  stage.people.push(record('1', ann));
+  await stage.sync();
+  stage.writes();
+  edit(stage, '1', { ch_product: 'yes' });
+  edit(stage, '1', { ch_product: 'yes' });
+  options.hasNoOne = true;
+  await fast(stage);
+  expect(stage.writes()).toEqual([]);
+});
+
+test('an event about one of very many records of an address opts nobody in', async () => {
+  const stage = stageOf({ tellsChanges: true });
+  for (let at = 10; at < 70; at += 1) stage.people.push(record(`${at}`, cid, ''));
+  await stage.sync();
+  for (const id of ['10', '11']) edit(stage, id, { ch_news: 'yes' });
+  expect(await alone(stage, '10')).toMatchObject({ contacts: { applied: { create: 0 } } });
+  expect(shown(stage, cid)).toBeUndefined();
+});
+
 test('a broken address is no problem any more once it is corrected', async () => {
   const stage = await settled();
   edit(stage, '3', { email: `${cid},`, ch_news: 'yes' });

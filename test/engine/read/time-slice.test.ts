@@ -73,6 +73,18 @@ test('a person opted in before a change of the source is opted out when the CRM 
   });
 });
 
+test('stated opt-outs do not wait for the CRM to be read again', async () => {
+  const stage = slow((now) => changed(now));
+  for (const one of stage.people) {
+    stage.emulator.seed.contact({ email: String(one['email']), channels: { ch_news: 'opt_in' } });
+    one['ch_news'] = 'no';
+  }
+  const summary = await stage.sync();
+  expect(summary).toMatchObject({ status: 'done', contacts: { applied: { opt_out: 20 } } });
+  expect(summary.ms).toBeGreaterThan(15 * 60_000);
+  expect(stage.asked).toEqual(['all']);
+});
+
 test('an uncertified reading in between stops opt-ins, and the run says so', async () => {
   const stage = slow((now) => {
     changed(now, { complete: false, why: 'cut short', fix: 'export again' });

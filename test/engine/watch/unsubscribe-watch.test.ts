@@ -183,6 +183,15 @@ describe('a listing longer than one look', () => {
     expect(seen.at(-1)).toBe('still');
   });
 
+  test('spends a quarter of a window, in however many looks', async () => {
+    const world = await standing(['ann', 'bob'], { limits: ['contacts.list=12/60', '*=100000/1'] });
+    world.emulator.dashboard.unsubscribe(at('ann'));
+    expect(await world.look()).toMatchObject({ is: 'listed', pages: 2 });
+    world.emulator.dashboard.unsubscribe(at('bob'));
+    expect(await world.look()).toMatchObject({ is: 'listing', pages: 1 });
+    expect(await world.look()).toMatchObject({ is: 'listing', pages: 0 });
+  });
+
   test('reads ten pages a minute without a known limit', async () => {
     const world = await crowd(1_150, { platform: { quirks: ['headers=none'] } });
     expect(await world.look()).toMatchObject({ is: 'listing', pages: 10 });

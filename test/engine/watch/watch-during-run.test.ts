@@ -93,6 +93,26 @@ describe('a look during a run that is sending', () => {
   });
 });
 
+test('a listing of several looks is followed by another, as a run was in progress at first', async () => {
+  const limits = ['contacts.list=8/60', '*=100000/1'];
+  const world = await standing([ann, bob], { limits });
+  for (let nth = 0; nth < 150; nth += 1)
+    world.emulator.seed.contact({ email: at(`gone${nth}`), status: 'unsubscribed' });
+  world.people([ann, bobWantsOut]);
+  world.clock.pass(61_000);
+  once(world, isOptOut, async () => {
+    expect(await world.look()).toMatchObject({ is: 'listing' });
+  });
+  await world.sync();
+  const seen: string[] = [];
+  for (let nth = 0; nth < 6; nth += 1) {
+    world.clock.pass(61_000);
+    seen.push((await world.look()).is);
+  }
+  expect(seen.filter((is) => is === 'listed')).toHaveLength(2);
+  expect(seen.at(-1)).toBe('still');
+});
+
 describe('a look during a run that has listed the platform', () => {
   /** Acts when the contacts were listed, and before anything is decided: templates wait. */
   async function between(world: Watched, act: () => Promise<void>): Promise<void> {

@@ -1,6 +1,7 @@
 /** Who left, told to a CRM of which fast runs read only what changed. */
 import { expect, onTestFinished, test } from 'vitest';
 import type { WriteBack } from '../../../src/sources/source.ts';
+import { begun, keep } from '../../../src/engine/erasure/pending/unfinished-erasures.ts';
 import { hearing, type Stage, ann, record, stageOf } from '../../support/engine/engine-stage.ts';
 
 const bob = 'bob@example.com';
@@ -43,6 +44,15 @@ test('an opt-out that the CRM stated itself is not reported by a run without its
   stage.changed.push('1');
   expect(await stage.sync({ mode: 'fast' })).toMatchObject({ returns: { told: 1 } });
   expect(told()).toEqual(['1 ch_news']);
+});
+
+test('an opt-out of an erasure that has not ended is not reported', async () => {
+  const { stage, told } = await settled();
+  const { snapshot, clock } = stage;
+  snapshot.transaction(() => keep(snapshot, begun(snapshot, ann, clock.now())));
+  stage.emulator.dashboard.leave(ann, 'ch_news');
+  await stage.sync();
+  expect(told()).toEqual([]);
 });
 
 test('a failed reading concludes nothing, and nothing is reported for it', async () => {

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, expectTypeOf, test } from 'vitest';
-import { Interrupted, Unavailable } from '../../../src/domain/errors.ts';
+import { Interrupted, Invalid, RateLimited, Unavailable } from '../../../src/domain/errors.ts';
 import type { OptOutReport, ReturnCause } from '../../../src/domain/opt-out-report.ts';
 import { csvReturns } from '../../../src/sources/shared/files/file-write-back.ts';
 import type { WriteBack } from '../../../src/sources/source.ts';
@@ -127,6 +127,39 @@ describe('an unreachable CRM', () => {
     expect(it.names()).toEqual(['ann ch_news']);
     expect((await sync(world, it.returns)).returns).toMatchObject({ told: 1, waiting: 1 });
     expect(it.names()).toEqual(['ann ch_news', 'bob ch_news', 'ann ch_news']);
+  });
+
+  test('counts as tried what it failed at, and nothing behind it', async () => {
+    const world = await standing('ann', 'bob', 'cid');
+    leave(world, 'ann', 'bob', 'cid');
+    const first = crm({
+      async *tell() {
+        yield told;
+        throw new Unavailable('away', { acted: 'maybe' });
+      },
+    });
+    await sync(world, first.returns);
+    const { returns, names } = crm();
+    await sync(world, returns);
+    expect(names()).toEqual(['cid ch_news', 'bob ch_news']);
+  });
+
+  test.each([
+    [new Invalid('no such column'), 'planned'],
+    [new RateLimited('wait', { route: 'crm', retryAfterMs: 1 }), 'planned'],
+    [new Unavailable('away', { acted: 'maybe' }), 'unknown'],
+  ])('leaves it open whether a report arrived only if it may have: %s', async (error, state) => {
+    const world = await standing('ann');
+    leave(world, 'ann');
+    const it = crm({
+      async *tell() {
+        yield* [];
+        throw error;
+      },
+    });
+    await sync(world, it.returns);
+    const rows = world.snapshot.optOutReports.of({ kind: 'contact', key: at('ann') });
+    expect(rows.map((row) => row.state)).toEqual([state]);
   });
 
   test('does not keep the mirror from being proven', async () => {
