@@ -6,7 +6,7 @@
  * has which mirror is decided by the real function, in real time.
  */
 import { createHash } from 'node:crypto';
-import { ownerOf } from '../src/compose/fleet/mirror-owner.ts';
+import { ownerOf } from '../src/compose/fleet/fleet.ts';
 
 const mirrors = Number(process.argv[2] ?? 10_000);
 const fleets = process.argv.length > 3 ? process.argv.slice(3).map(Number) : [3, 6, 10, 20, 30];

@@ -13,22 +13,19 @@ import {
   formIn,
   formOf,
 } from './commands/table.ts';
-import { declareOptions } from './compose/command-options.ts';
-import { helpLines, overview } from './commands/overview.ts';
-import { renderLine } from './compose/output/text-style.ts';
 import {
   configVariable,
+  declareOptions,
   findsExample,
   isUsual,
   withCaller,
   withConfig,
-} from './compose/output/printed-commands.ts';
+} from './compose/command-options.ts';
+import { helpLines, overview } from './commands/overview.ts';
+import { renderLine, visibleLines } from './compose/output/text-style.ts';
+import { exitCode, explain } from './compose/output/failure-report.ts';
+import { type CommandForm, type Shell, realShell } from './compose/process-shell.ts';
 import { Invalid } from './domain/errors.ts';
-import { visibleLines } from './compose/output/visible-text.ts';
-import { exitCode } from './compose/output/exit-codes.ts';
-import { explain, type Failure } from './compose/output/failure-report.ts';
-import type { CommandForm, Shell } from './compose/process-shell.ts';
-import { realShell } from './compose/real-shell.ts';
 
 /** Runs the command line of this process and sets its exit code. */
 export async function start(): Promise<void> {
@@ -48,7 +45,7 @@ export async function main(given: readonly string[], real: Shell): Promise<numbe
     const instead = doneByHand[former] ?? `is now \`crm-mirror ${formerNames[former]}\``;
     const text = `\`crm-mirror ${former}\` ${instead}`;
     real.note(`crm-mirror: ${text}`);
-    return fail({ text, code: exitCode('invalid') });
+    return fail(text, exitCode('invalid'));
   }
   const program = new Command('crm-mirror')
     .version(version(), '-V, --version', 'print the version')
@@ -92,8 +89,7 @@ export async function main(given: readonly string[], real: Shell): Promise<numbe
         );
         const form = formOf(called, (name) => given.some(({ long }) => long === `--${name}`));
         nameConfig(command, shell, form.effect);
-        const run = async (own?: Pick<Shell, 'stop' | 'held'>) =>
-          module.run(command, { ...shell, form, ...own });
+        const run = async (own?: Partial<Shell>) => module.run(command, { ...shell, form, ...own });
         code = await (shell.admit ? shell.admit(form, run) : run());
       });
     }
@@ -111,11 +107,11 @@ export async function main(given: readonly string[], real: Shell): Promise<numbe
     if (error instanceof CommanderError) {
       // A suggestion is on a line of its own.
       const line = error.message.replaceAll('\n', ' ');
-      return error.exitCode === 0 ? code : fail({ text: line, code: exitCode('invalid') });
+      return error.exitCode === 0 ? code : fail(line, exitCode('invalid'));
     }
     const fault = explain(error);
     shell.note(`crm-mirror: ${fault.text}`);
-    return fail(fault);
+    return fail(fault.text, fault.code);
   }
 }
 
@@ -178,7 +174,7 @@ function documented(argv: readonly string[], real: Shell, called: CommandRow | u
   const note: Shell['note'] = (text) => real.note(visibleLines(pasted(text, real.interactive)));
   return {
     shell: { ...real, print, note, argv },
-    fail({ text, code }: Pick<Failure, 'text' | 'code'>): number {
+    fail(text: string, code: number): number {
       if (argv.includes('--json') && !isPrinted) {
         real.print(JSON.stringify({ error: text.replace(/^error: /, ''), code }, null, 2));
       }

@@ -4,10 +4,10 @@ import { loadConfig } from '../config/load-config.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { withSnapshot } from '../compose/assemble-mirror.ts';
 import { orHandOver } from './remote/worker-handover.ts';
-import { namesIn, see, type Seen } from '../views/lookup/seen-mirror.ts';
+import { namesIn, see, type Seen, type OpenedMirror } from '../views/lookup/seen-mirror.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import type { LookFlags } from '../compose/command-options.ts';
-import { exitCode } from '../compose/output/exit-codes.ts';
+import { exitCode } from '../compose/output/failure-report.ts';
 import type { Line } from '../compose/output/text-style.ts';
 import { sectionLines } from '../views/render/text.ts';
 import type { Section } from '../views/sections.ts';
@@ -48,7 +48,7 @@ export async function look(
 export async function change(
   flags: LookFlags,
   shell: Shell,
-  act: (opened: Pick<Seen, 'config' | 'snapshot' | 'names'>) => CommandAnswer,
+  act: (opened: OpenedMirror) => CommandAnswer,
 ): Promise<number> {
   const config = loadConfig(flags.config, shell.env);
   const tell = (snapshot: Snapshot | undefined): number => {

@@ -3,9 +3,8 @@ import { by, type FlagsOf, looking, onPerson } from '../compose/command-options.
 import { all, type Entry } from '../domain/do-not-contact.ts';
 import { allow } from '../engine/erasure/person-decisions.ts';
 import { withPerson } from '../app/run/person-command.ts';
-import { operatorName } from '../compose/output/operator-name.ts';
+import { operatorName, type Shell } from '../compose/process-shell.ts';
 import { reasonOf, requiredText } from '../app/run/decider-options.ts';
-import type { Shell } from '../compose/process-shell.ts';
 import { instant } from '../compose/output/format-values.ts';
 
 export const options = {

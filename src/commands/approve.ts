@@ -6,7 +6,13 @@
 import { checkedJson } from '../domain/stored-json.ts';
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
-import { by, type FlagsOf, looking, type LookFlags } from '../compose/command-options.ts';
+import {
+  by,
+  type FlagsOf,
+  looking,
+  type LookFlags,
+  commandLine,
+} from '../compose/command-options.ts';
 import { z } from 'zod';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
@@ -36,11 +42,9 @@ import { withWords } from '../app/remote/worker-handover.ts';
 import { type DeciderFlags, deciderOf } from '../app/run/decider-options.ts';
 import { readOnlyPeople } from '../app/run/only-people.ts';
 import { readPlan } from '../app/run/plan-file.ts';
-import type { CommandModule, Shell } from '../compose/process-shell.ts';
-import { exitCode } from '../compose/output/exit-codes.ts';
+import { type CommandModule, type Shell, operatorName } from '../compose/process-shell.ts';
+import { exitCode } from '../compose/output/failure-report.ts';
 import { instant } from '../compose/output/format-values.ts';
-import { operatorName } from '../compose/output/operator-name.ts';
-import { commandLine } from '../compose/output/printed-commands.ts';
 
 const ops = [...new Set(guardClasses.flatMap(({ counts }) => counts.ops))];
 const guardKeys = guardClasses.map(({ configKey }) => configKey);

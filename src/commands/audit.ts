@@ -33,7 +33,7 @@ import { wordOf } from '../views/lookup/person-names.ts';
 import { recordNamed } from '../views/person/recorded-rows.ts';
 import { type CommandAnswer, print } from '../app/snapshot-command.ts';
 import { see, type Seen } from '../views/lookup/seen-mirror.ts';
-import { exitCode } from '../compose/output/exit-codes.ts';
+import { exitCode } from '../compose/output/failure-report.ts';
 import { writeLines } from '../compose/output/write-export.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';

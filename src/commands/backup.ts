@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { Invalid, renderProblem } from '../domain/errors.ts';
 import { backUp } from '../store/database/database-backup.ts';
 import { look } from '../app/snapshot-command.ts';
-import { copiesOf } from '../compose/mirror-copies.ts';
+import { copiesOf } from '../compose/mirror-files.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { instant, size } from '../compose/output/format-values.ts';
 

@@ -5,7 +5,7 @@ import { loadConfig } from '../config/load-config.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { lookInto, openSnapshot } from '../store/snapshot.ts';
 import { loadSources } from '../compose/source-registry.ts';
-import { connectRecords } from '../compose/mirror-parts.ts';
+import { connectRecords } from '../compose/assemble-mirror.ts';
 import { connect } from '../compose/platform-connection.ts';
 import {
   lookAtSenders,
@@ -28,7 +28,7 @@ import {
   checkSnapshot,
 } from '../app/check/surroundings.ts';
 import { noteDifference } from '../engine/context/platform-knowledge.ts';
-import { exitCode } from '../compose/output/exit-codes.ts';
+import { exitCode } from '../compose/output/failure-report.ts';
 import { columnDocument, columnSections, peopleSections } from '../app/check/mapped-columns.ts';
 import { counted, withCommas } from '../domain/values/counted.ts';
 import type { Section, Text } from '../views/sections.ts';

@@ -1,9 +1,8 @@
 /** Serves the console beside runs from cron, on this machine, until it is asked to stop. */
 import { randomBytes } from 'node:crypto';
-import { type FlagsOf } from '../compose/command-options.ts';
+import { type FlagsOf, configOption } from '../compose/command-options.ts';
 import { dirname, join } from 'node:path';
 import type { Command } from 'commander';
-import { configOption } from '../compose/output/printed-commands.ts';
 import type { Config } from '../config/config.ts';
 import { refuseTwins, loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
@@ -13,11 +12,8 @@ import { sharedAccessRules, usersFileOf } from '../console/access/access-rules.t
 import { addUser, hashPassword, type Role, roles } from '../console/access/users-file.ts';
 import { consoleMirror } from '../console/view/console-mirror.ts';
 import { serveConsole } from '../console/console-routes.ts';
-import { codeOfStop, exitCode } from '../compose/output/exit-codes.ts';
-import { explain } from '../compose/output/failure-report.ts';
-import { operatorName } from '../compose/output/operator-name.ts';
-import type { Shell } from '../compose/process-shell.ts';
-import { stopped } from '../compose/stop-signals.ts';
+import { codeOfStop, exitCode, explain } from '../compose/output/failure-report.ts';
+import { operatorName, type Shell, stopped } from '../compose/process-shell.ts';
 
 const defaultPort = 8081;
 

@@ -17,7 +17,7 @@ import {
 } from '../trials/demo/demo-platform.ts';
 import { type Folder, makeFolder } from '../trials/demo/demo-folder.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { exitCode } from '../compose/output/exit-codes.ts';
+import { exitCode } from '../compose/output/failure-report.ts';
 import { withCommas } from '../domain/values/counted.ts';
 
 export const options = {
@@ -79,7 +79,9 @@ async function actOne(demo: Demo): Promise<void> {
   );
   const passed = await sync(demo, claims.one);
   const { ms, requests } = passed.summary;
-  const enrolments = writesIn(passed).filter(({ route }) => route === 'contacts.enrol').length;
+  const enrolments = writesIn(passed.requests).filter(
+    ({ route }) => route === 'contacts.enrol',
+  ).length;
   const seconds = ms / 1000;
   tell(demo, [
     {
@@ -120,7 +122,7 @@ async function actTwo(demo: Demo): Promise<void> {
   const passed = await sync(demo, claims.two);
   const told = [...claims.two.people, ...claims.two.templates];
   const expected = told.reduce((sum, { sent }) => sum + sent.length, 0);
-  const written = writesIn(passed).length;
+  const written = writesIn(passed.requests).length;
   tell(demo, [
     {
       subject: `${expected} changes in all`,

@@ -12,9 +12,8 @@ import { openFile } from '../emulator/store/sqlite-file.ts';
 import { Invalid, renderProblem } from '../domain/errors.ts';
 import { forecast } from '../engine/report/duration-forecast.ts';
 import { subscription } from '../platform/request-schemas.ts';
-import type { Shell } from '../compose/process-shell.ts';
-import { stopped } from '../compose/stop-signals.ts';
-import { exitCode } from '../compose/output/exit-codes.ts';
+import { type Shell, stopped } from '../compose/process-shell.ts';
+import { exitCode } from '../compose/output/failure-report.ts';
 import { lasting } from '../compose/output/format-values.ts';
 import { withCommas } from '../domain/values/counted.ts';
 

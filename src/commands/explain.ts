@@ -13,7 +13,7 @@ import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { exitCode } from '../compose/output/exit-codes.ts';
+import { exitCode } from '../compose/output/failure-report.ts';
 import { lineOf, styled } from '../compose/output/text-style.ts';
 import { keyOf, type Names, namesOf, wordOf } from '../views/lookup/person-names.ts';
 import { see } from '../views/lookup/seen-mirror.ts';

@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander';
 import type { FlagsOf } from '../compose/command-options.ts';
 import type { CommandModule, Shell } from '../compose/process-shell.ts';
 import { print } from '../app/snapshot-command.ts';
-import { exitCode } from '../compose/output/exit-codes.ts';
+import { exitCode } from '../compose/output/failure-report.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid, renderProblem } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { type FlagsOf, naming, onPerson } from '../compose/command-options.ts';
 import { type Certificate, forget } from '../engine/erasure/forget-person.ts';
 import { filesAside } from '../store/database/snapshot-folder.ts';
-import { explain } from '../compose/output/failure-report.ts';
+import { explain, exitCode } from '../compose/output/failure-report.ts';
 import { withWords } from '../app/remote/worker-handover.ts';
 import { see } from '../views/lookup/seen-mirror.ts';
 import { keyOfHash } from '../views/lookup/person-names.ts';
@@ -10,11 +10,9 @@ import { askAgreement } from '../app/init/talk.ts';
 import { withPerson } from '../app/run/person-command.ts';
 import type { Section } from '../views/sections.ts';
 import { Invalid } from '../domain/errors.ts';
-import type { Shell } from '../compose/process-shell.ts';
+import { type Shell, operatorName } from '../compose/process-shell.ts';
 import { counted } from '../domain/values/counted.ts';
 import { instant } from '../compose/output/format-values.ts';
-import { operatorName } from '../compose/output/operator-name.ts';
-import { exitCode } from '../compose/output/exit-codes.ts';
 
 export const options = {
   ...naming,

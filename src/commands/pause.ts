@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
 import { by, type LookFlags, looking } from '../compose/command-options.ts';
 import { loadConfig } from '../config/load-config.ts';
-import { runInProgress } from '../compose/progress/run-in-progress.ts';
+import { runInProgress } from '../compose/run-progress.ts';
 import { see } from '../views/lookup/seen-mirror.ts';
 import { print } from '../app/snapshot-command.ts';
-import { movePaused, sayPaused, tellPaused, type Paused } from '../compose/pause-mark.ts';
+import { movePaused, sayPaused, tellPaused, type Paused } from '../compose/mirror-files.ts';
 import { decisionOf, type DeciderFlags } from '../app/run/decider-options.ts';
 import type { CommandModule } from '../compose/process-shell.ts';
-import { exitCode } from '../compose/output/exit-codes.ts';
+import { exitCode } from '../compose/output/failure-report.ts';
 
 type Flags = LookFlags & DeciderFlags;
 

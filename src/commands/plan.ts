@@ -3,7 +3,7 @@ import { type FlagsOf, limiting, running } from '../compose/command-options.ts';
 import { changeCount } from '../engine/report/run-summary.ts';
 import { renderForecast } from '../engine/report/duration-forecast.ts';
 import { counted } from '../domain/values/counted.ts';
-import { absenceRulesOf } from '../compose/mirror-parts.ts';
+import { absenceRulesOf } from '../compose/assemble-mirror.ts';
 import { ignoredWords } from '../app/check/surroundings.ts';
 import {
   missingOf,
@@ -16,7 +16,7 @@ import { refuseOverwriting, writePlan } from '../app/run/plan-file.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { modeOf } from './sync.ts';
 import { lasting } from '../compose/output/format-values.ts';
-import { exitCode } from '../compose/output/exit-codes.ts';
+import { exitCode } from '../compose/output/failure-report.ts';
 
 export const options = {
   ...running,

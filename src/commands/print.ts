@@ -1,5 +1,5 @@
 import type { CommandModule } from '../compose/process-shell.ts';
-import { exitCode } from '../compose/output/exit-codes.ts';
+import { exitCode } from '../compose/output/failure-report.ts';
 import { completionScript, completionsOf } from './completion/complete-words.ts';
 
 export const parts = {

@@ -15,7 +15,7 @@ import {
   standingProblems,
 } from '../views/lookup/standing-problems.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
-import { exitCode } from '../compose/output/exit-codes.ts';
+import { exitCode } from '../compose/output/failure-report.ts';
 import { printDrift } from '../app/run/drift-command.ts';
 import { look } from '../app/snapshot-command.ts';
 import { csvLines, writeLines } from '../compose/output/write-export.ts';

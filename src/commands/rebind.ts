@@ -10,7 +10,7 @@ import { connect } from '../compose/platform-connection.ts';
 import { orHandOver } from '../app/remote/worker-handover.ts';
 import { print } from '../app/snapshot-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { exitCode } from '../compose/output/exit-codes.ts';
+import { exitCode } from '../compose/output/failure-report.ts';
 
 export const options = {
   ...looking,

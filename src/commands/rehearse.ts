@@ -1,5 +1,11 @@
 import type { Command } from 'commander';
-import { type FlagsOf, limiting, naming, parseWhole } from '../compose/command-options.ts';
+import {
+  type FlagsOf,
+  limiting,
+  naming,
+  parseWhole,
+  commandLine,
+} from '../compose/command-options.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { withCommas } from '../domain/values/counted.ts';
 import { Invalid } from '../domain/errors.ts';
@@ -11,13 +17,12 @@ import { systemClock } from '../http/system-clock.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
 import { print } from '../app/snapshot-command.ts';
-import { codeOfStop, exitCode } from '../compose/output/exit-codes.ts';
+import { codeOfStop, exitCode } from '../compose/output/failure-report.ts';
 import { onlyOf, readOnlyPeople } from '../app/run/only-people.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { type Conditions, type Rehearsed, rehearseRun } from '../trials/rehearsal/rehearse-run.ts';
 import { observeOriginal, type Original } from '../trials/rehearsal/observe-original.ts';
 import { compareRehearsals, rehearsedRun } from '../trials/rehearsal/rehearsal-document.ts';
-import { commandLine } from '../compose/output/printed-commands.ts';
 import { approving } from '../engine/report/guard-text.ts';
 import { bang } from '../views/run/change-groups.ts';
 import { type Rehearsal, rehearsalSections, rehearsalTitle } from '../views/run/rehearsal.ts';

@@ -5,7 +5,7 @@ import { liftQuarantine } from '../engine/context/platform-quarantine.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { change } from '../app/snapshot-command.ts';
 import { decisionOf, requiredText } from '../app/run/decider-options.ts';
-import type { Shell } from '../compose/process-shell.ts';
+import { type Shell, operatorName } from '../compose/process-shell.ts';
 import { namedBy, type RecordName, wordOf } from '../views/lookup/person-names.ts';
 import { counted } from '../domain/values/counted.ts';
 import { Invalid } from '../domain/errors.ts';
@@ -13,7 +13,6 @@ import { resetRecord } from '../engine/erasure/person-decisions.ts';
 import { createLog } from '../app/run/run-log.ts';
 import { withPerson } from '../app/run/person-command.ts';
 import { instant } from '../compose/output/format-values.ts';
-import { operatorName } from '../compose/output/operator-name.ts';
 
 export const options = {
   ...naming,

@@ -4,7 +4,7 @@ import { renderProblem } from '../domain/errors.ts';
 import { attentionOf } from '../views/status/attention.ts';
 import { askRedis } from '../views/status/next-runs.ts';
 import { look, print } from '../app/snapshot-command.ts';
-import { exitCode } from '../compose/output/exit-codes.ts';
+import { exitCode } from '../compose/output/failure-report.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { mirrorRow, mirrorsSections, readStanding, sortMirrors } from '../views/status/mirrors.ts';
 import { namedTwice, nothingDue } from '../worker/mirror-folder.ts';
@@ -35,7 +35,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   }
   return look(flags, shell, async (seen) => {
     const standing = currentStatusOf(seen);
-    const next = await askRedis(seen.config, standing);
+    const next = await askRedis(seen.config, standing.worker);
     const attention = attentionOf(standing, next.faults);
     const { memory, returns } = standing;
     const { stuck = null } = returns ?? {};

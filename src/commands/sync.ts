@@ -12,10 +12,9 @@ import { type PlanFile, readPlan } from '../app/run/plan-file.ts';
 import { pass, type Pass } from '../app/run/run-command.ts';
 import { createLog, hushed } from '../app/run/run-log.ts';
 import type { FullCode } from '../engine/report/run-summary.ts';
-import { exitCode } from '../compose/output/exit-codes.ts';
+import { exitCode } from '../compose/output/failure-report.ts';
 import { instant, range } from '../compose/output/format-values.ts';
-import type { Shell } from '../compose/process-shell.ts';
-import { operatorName } from '../compose/output/operator-name.ts';
+import { type Shell, operatorName } from '../compose/process-shell.ts';
 
 /** The flags of an approval in the command of a run. */
 export interface ApproveFlags extends DeciderFlags {
@@ -154,7 +153,7 @@ async function notifying(flags: Flags, shell: Shell, runs: () => Promise<number>
   const { createNotifier } = await import('../worker/notifications/notifier.ts');
   const config = loadConfig(flags.config, shell.env);
   const log = createLog(hushed(shell, flags, true), config.mirror);
-  const options = { shell, log, clock: systemClock, random: Math.random };
+  const options = { shell, noticed: log.noticed, clock: systemClock, random: Math.random };
   const notifier = createNotifier(config, options);
   if (!notifier) {
     const fix = 'add notices: { to: [ … ] }, as docs/notifications.md shows';

@@ -1,16 +1,14 @@
 import type { Command } from 'commander';
-import { by, type FlagsOf, running, writing } from '../compose/command-options.ts';
+import { by, type FlagsOf, running, writing, commandLine } from '../compose/command-options.ts';
 import { Invalid } from '../domain/errors.ts';
 import { deferredCount } from '../domain/guards/plan-rule.ts';
 import { counted } from '../domain/values/counted.ts';
 import { changeCount, type Summary } from '../engine/report/run-summary.ts';
 import { deciderOf } from '../app/run/decider-options.ts';
 import { askAgreement } from '../app/init/talk.ts';
-import { commandLine } from '../compose/output/printed-commands.ts';
-import { exitCode } from '../compose/output/exit-codes.ts';
-import { operatorName } from '../compose/output/operator-name.ts';
+import { exitCode } from '../compose/output/failure-report.ts';
+import { operatorName, type Shell } from '../compose/process-shell.ts';
 import { pass, type Pass } from '../app/run/run-command.ts';
-import type { Shell } from '../compose/process-shell.ts';
 import { callingShell, toApprove } from './sync.ts';
 
 const choices = ['opt_in', 'opt_out', 'create', 'update', 'archive'] as const;

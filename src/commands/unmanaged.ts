@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { by, type FlagsOf, naming } from '../compose/command-options.ts';
+import { by, type FlagsOf, naming, commandLine } from '../compose/command-options.ts';
 import type { Command } from 'commander';
 import { addDecision } from '../store/memory/audit-trail.ts';
 import { loadConfig } from '../config/load-config.ts';
@@ -22,7 +22,6 @@ import type { UnmanagedPart } from '../store/tables/known-problems.ts';
 import { change, look } from '../app/snapshot-command.ts';
 import type { Names } from '../views/lookup/person-names.ts';
 import { decisionOf } from '../app/run/decider-options.ts';
-import { commandLine } from '../compose/output/printed-commands.ts';
 import type { Section } from '../views/sections.ts';
 import type { Shell } from '../compose/process-shell.ts';
 

@@ -5,11 +5,10 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Command } from 'commander';
-import { type FlagsOf, quiet } from '../compose/command-options.ts';
-import { configOption } from '../compose/output/printed-commands.ts';
+import { type FlagsOf, quiet, configOption } from '../compose/command-options.ts';
 import { refuseTwins, loadConfig } from '../config/load-config.ts';
 import { Interrupted, Invalid } from '../domain/errors.ts';
-import { codeOfStop } from '../compose/output/exit-codes.ts';
+import { codeOfStop } from '../compose/output/failure-report.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { createProbe } from '../worker/mirror-pulse.ts';
 import { serve } from '../worker/mirror-service.ts';
@@ -18,9 +17,8 @@ import { serveFolder } from '../worker/folder-worker.ts';
 import { limitHeapGrowth } from '../worker/worker-capacity.ts';
 import { namedTwice, workable } from '../worker/mirror-folder.ts';
 import { hushed } from '../app/run/run-log.ts';
-import type { Shell } from '../compose/process-shell.ts';
+import { type Shell, stopped } from '../compose/process-shell.ts';
 import { shareConnections } from '../compose/queues/shared-connections.ts';
-import { stopped } from '../compose/stop-signals.ts';
 import { openServer, serverIn, type WorkerServer } from '../worker/worker-server.ts';
 
 export const options = {
@@ -47,7 +45,10 @@ export async function run(command: Command, own: Shell): Promise<number> {
     const configs = files.map((file) => workable(loadConfig(file, shell.env)));
     refuseTwins(configs);
     const asked = serverIn(configs);
-    const shared = { probe: createProbe(systemClock), causes: createSharedCauses(systemClock) };
+    const shared = {
+      probe: createProbe(systemClock),
+      causes: createSharedCauses(systemClock.monotonic),
+    };
     const name = `${hostname()}-${randomBytes(4).toString('hex')}`;
     const connections = shareConnections(name, systemClock);
     const served = configs.map((config) =>

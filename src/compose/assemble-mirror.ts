@@ -1,9 +1,9 @@
 /** Builds a runnable mirror from a configuration. It is the one place where all parts meet. */
-import { randomBytes } from 'node:crypto';
+import { randomBytes, hash } from 'node:crypto';
 import { renderProblem } from '../domain/errors.ts';
 import type { Config } from '../config/config.ts';
 import { byGuard } from '../domain/guard-classes.ts';
-import type { ConnectedPlatform, Platform, Random } from '../platform/platform.ts';
+import type { ConnectedPlatform, Platform, Random, Clock } from '../platform/platform.ts';
 import { type Lease, takeLease } from '../store/database/writer-lease.ts';
 import { isDamage, setAside } from '../store/damage-check.ts';
 import { type AuditTrail, knownHead, noteGap, rememberHead } from '../store/memory/audit-trail.ts';
@@ -12,14 +12,22 @@ import { recordOutages } from '../store/health-file.ts';
 import { lookInto, openForRun, openSnapshot, type Snapshot } from '../store/snapshot.ts';
 import type { RequestLog } from '../store/memory/request-log.ts';
 import { createPersonLocks } from '../engine/context/person-locks.ts';
-import type { Account, Mirror } from '../engine/context/mirror-context.ts';
+import type {
+  Account,
+  Mirror,
+  MirrorContacts,
+  MirrorTemplates,
+} from '../engine/context/mirror-context.ts';
 import { boundMemory } from '../engine/context/do-not-contact-binding.ts';
 import { connect, logRequests, watchedTransport } from './platform-connection.ts';
-import { refusePaused } from './pause-mark.ts';
+import { refusePaused } from './mirror-files.ts';
 import type { Assembled, Shell } from './process-shell.ts';
-import { connectRecords, type ReadingStandIns } from './mirror-parts.ts';
-import { loadSources, type Sources } from './source-registry.ts';
+import { loadSources, type Sources, loadMap } from './source-registry.ts';
 import { systemClock } from '../http/system-clock.ts';
+import type { AbsenceRules } from '../records/contact/consent/absent-people.ts';
+import { connectContacts } from '../records/contact/contacts.ts';
+import { connectTemplates } from '../records/template/templates.ts';
+import type { Source } from '../sources/source.ts';
 
 /**
  * The page sizes of listings: first the maximum, then a smaller one, so that a record on a page
@@ -30,7 +38,7 @@ const pageSizes = [100, 83] as const;
 const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 
 /** How to open a mirror. */
-export interface MirrorAccess {
+interface MirrorAccess {
   /** Takes the lease. If there is no snapshot or memory, creates it. */
   writes: boolean;
   /** Opens the mirror although it is paused; the caller refuses what a pause forbids. */
@@ -49,7 +57,7 @@ interface LoadedAccess extends MirrorAccess {
  * What a rehearsal uses instead of this machine's clock and chance, the platform and the CRM. Such
  * a mirror logs no requests, keeps no audit log, and reports nothing to the CRM.
  */
-export interface StandIns extends ReadingStandIns {
+interface StandIns extends ReadingStandIns {
   random: Random;
   connect(config: Config, shell: Shell): ConnectedPlatform;
 }
@@ -102,7 +110,7 @@ function connected(
   config: Config,
   shell: Shell,
   { access, opened }: { access: LoadedAccess; opened: Opened },
-): Omit<Assembled, 'close'> {
+) {
   const { writes, standIns, sources } = access;
   const { snapshot, memory, lease, notes } = opened;
   for (const note of notes) shell.note(`crm-mirror: ${note}`);
@@ -121,12 +129,12 @@ function connected(
   const requestLog = log?.writer();
   const outages =
     writes && !standIns
-      ? (shell.outages ?? recordOutages(config.snapshot, systemClock))
+      ? (shell.outages ?? recordOutages(config.snapshot, systemClock.now))
       : undefined;
   const connectTo =
     standIns?.connect ??
     ((config: Config, shell: Shell): ConnectedPlatform => {
-      const transport = outages && watchedTransport(config, outages);
+      const transport = outages && watchedTransport(config.platform, outages);
       return connect(config, shell, {
         record: requestLog?.record,
         ...(transport && { transport }),
@@ -235,7 +243,7 @@ function hold(
 
 /** Opens an existing snapshot for writing. Throws Busy if another process has the lease. */
 export async function withSnapshot<T>(
-  { snapshot: path }: Pick<Config, 'snapshot'>,
+  { snapshot: path }: Config,
   act: (snapshot: Snapshot) => T | Promise<T>,
 ): Promise<T> {
   const lease = takeLease(path);
@@ -285,4 +293,57 @@ function sayAside(path: string, aside: string): string {
 /** Returns the account that the snapshot belongs to. */
 export function accountOf({ platform: { url, apiKey } }: Config, platform: Platform): Account {
   return { url, apiKey, platform };
+}
+
+/** What stands in for the clock of this machine and for the sources. */
+interface ReadingStandIns {
+  clock: Clock;
+  /** Returns what to read instead of a source; `name` is the same for equal sources. */
+  sourceFor(name: string, source: Source): Source;
+}
+
+/** Returns the rules for people who are missing from the CRM: how long to wait, what to do. */
+export function absenceRulesOf({ guards, policy }: Config): AbsenceRules {
+  const { absentReadings, absentForMs } = guards;
+  const { deletes, deleteAfterMs } = policy;
+  return { absentReadings, absentForMs, deletes, deleteAfterMs };
+}
+
+/** Connects the people and the templates of a mirror with their sources and the platform. */
+export function connectRecords(
+  config: Config,
+  {
+    platform,
+    sources,
+    standIns,
+  }: { platform: Platform; sources: Sources; standIns?: ReadingStandIns | undefined },
+): { contacts?: MirrorContacts; templates?: MirrorTemplates } {
+  const { contacts, templates, policy } = config;
+  const { sourceFor = (_: string, source: Source) => source } = standIns ?? {};
+  const connected: ReturnType<typeof connectRecords> = {};
+  if (contacts && sources.contacts) {
+    const absence = absenceRulesOf(config);
+    const { now } = standIns?.clock ?? systemClock;
+    const options = { fields: contacts, policy, absence, platform: platform.contacts, now };
+    const { source, id, unsubscribed, channels, map } = contacts;
+    const optOuts = channels.flatMap(({ subscription: stated }) =>
+      typeof stated === 'object' && 'optOut' in stated ? [stated] : [],
+    );
+    const name = JSON.stringify([source, id, unsubscribed, optOuts, map]);
+    // All settings that affect how a record is read, with the code of the mapping.
+    const read = { ...contacts, map: map === undefined ? undefined : loadMap(map).hash };
+    connected.contacts = {
+      ...connectContacts(options),
+      source: sourceFor(name, sources.contacts()),
+      manner: hash('sha256', JSON.stringify(read)).slice(0, 16),
+    };
+  }
+  if (templates && sources.templates) {
+    const testTo = templates.canary?.to;
+    connected.templates = {
+      ...connectTemplates({ policy, platform: platform.templates, testTo }),
+      source: sourceFor(JSON.stringify(templates.source), sources.templates()),
+    };
+  }
+  return connected;
 }

@@ -24,7 +24,7 @@ import type { Shell } from './process-shell.ts';
 import type { Answer } from '../domain/exchange.ts';
 import { isTold, sayDifference } from '../engine/context/platform-knowledge.ts';
 import { createSend } from '../http/send-request.ts';
-import type { OutageRecord } from '../store/health-file.ts';
+import type { OutageNotes } from '../store/health-file.ts';
 
 /**
  * Connects to a configuration's platform. If Redis is configured, it shares the rate limits.
@@ -106,8 +106,8 @@ export function logRequests(
  * The time that an answer states tells whether the clock of this machine is right.
  */
 export function watchedTransport(
-  { platform: { url, timeoutMs } }: Pick<Config, 'platform'>,
-  outages: Pick<OutageRecord, 'failed' | 'works'>,
+  { url, timeoutMs }: Config['platform'],
+  outages: OutageNotes,
 ): NonNullable<PlatformOptions['transport']> {
   const { send, close } = createSend({ url, timeoutMs, userAgent: 'crm-mirror' });
   const { host } = new URL(url);

@@ -106,7 +106,7 @@ export function serveConsole(app: FastifyInstance, options: ConsoleOptions): voi
       // Strict would ask a user who follows the link of a notification to sign in again. Lax is
       // enough, because a link changes nothing and asks nobody: forms do, with a token.
       cookie: { secure: false, httpOnly: true, sameSite: 'lax', path: '/', maxAge: sessionMs },
-      store: createSessionStore(options.clock),
+      store: createSessionStore(options.clock.monotonic),
       saveUninitialized: false,
     });
     // The server itself speaks plain HTTP, so the session marks no cookie as Secure.

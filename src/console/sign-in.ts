@@ -203,7 +203,7 @@ const mostOfUser = 50;
  * Creates the store. Beyond 50 sessions of one user, the one of that user that was not used for
  * longest ends.
  */
-export function createSessionStore({ monotonic }: Pick<Clock, 'monotonic'>): Store {
+export function createSessionStore(monotonic: () => number): Store {
   const sessions = new Map<string, { kept: Kept; owner: string; usedAt: number }>();
   const isOver = (usedAt: number): boolean => monotonic() - usedAt > sessionMs;
   return {

@@ -89,7 +89,12 @@ export interface JournaledChange extends Change {
 }
 
 /** An acknowledged change of an earlier run, as `undo` needs it. */
-export interface DoneChange extends Pick<Change, 'op' | 'part' | 'target' | 'body' | 'before'> {
+export interface DoneChange {
+  op: Op;
+  part: string;
+  target: Change['target'];
+  body: Change['body'];
+  before: Change['before'];
   /** The id of a later run that changed the same part of the record; undefined if none did. */
   later: string | undefined;
   isUndone: boolean;

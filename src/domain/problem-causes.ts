@@ -56,6 +56,15 @@ export const problemCauses = {
 
 export type ProblemCause = (typeof problemCauses)[keyof typeof problemCauses][number];
 
+/** What is wrong with a record, and how to mend it. */
+export interface Complaint {
+  cause: ProblemCause;
+  /** The reason without what belongs to one record only. If undefined, it is the reason itself. */
+  about?: string | undefined;
+  reason: string;
+  fix: string;
+}
+
 /** What a problem shares with other problems of the same cause. */
 export interface ProblemCommon {
   cause: ProblemCause;

@@ -115,17 +115,21 @@ export interface ObservedRow {
 }
 
 /** One record of the snapshot, in the state that the platform last confirmed. */
-export interface RecordedRow {
+export interface RecordedRow extends RecordedBody {
   kind: RecordTypeName;
-  key: Key;
   /** The platform's id; undefined once the record has vanished there. */
   id: string | undefined;
   ownership: Ownership;
-  body: string;
   /** The fingerprint of the observed state in `body`; if undefined, it must be read again. */
   shown: string | undefined;
   /** The fingerprint of the desired state that is done; if undefined, a new decision is needed. */
   desired: string | undefined;
+}
+
+/** What is recorded of the state of a record. */
+export interface RecordedBody {
+  key: Key;
+  body: string;
   /** When the platform last showed the record, by our clock, in milliseconds since the epoch. */
   seenAt: number;
 }

@@ -8,9 +8,13 @@ import type { DesiredRow, UnknownWord } from './record.ts';
 import { wordOf } from './values/record-field.ts';
 
 /** One value of the field that an option names; `text` is undefined for a list or an object. */
-export interface UnknownValue {
-  text: string | undefined;
+export interface UnknownValue extends FoundValue {
   unknown: UnknownWord['unknown'];
+}
+
+/** A value of a field; `text` is undefined for a list or an object. */
+interface FoundValue {
+  text: string | undefined;
   /** The number of records that contain the value. */
   records: number;
 }
@@ -105,13 +109,13 @@ export const maskedNote =
   '; here letters are shown as a and digits as 9, the values on a terminal and with --addresses';
 
 /** Returns whether a value may be shown: it is a word or a mark, and no personal data. */
-export function isPlain({ text = '', records }: Pick<UnknownValue, 'text' | 'records'>): boolean {
+export function isPlain({ text = '', records }: FoundValue): boolean {
   const isKnown = text.length <= formLength && records >= plainRecords && !text.includes('@');
   return isKnown || formOf(text) === text;
 }
 
 /** Returns a value. One that may be personal data is shown only by its form, unless `asTheyAre`. */
-export function shownValue(value: Pick<UnknownValue, 'text' | 'records'>, asTheyAre: boolean) {
+export function shownValue(value: FoundValue, asTheyAre: boolean) {
   const { text = '' } = value;
   return asTheyAre || isPlain(value) ? text : formOf(text);
 }

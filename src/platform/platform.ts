@@ -88,7 +88,7 @@ export interface ConnectedPlatform extends Platform {
   /** The platform's time in epoch milliseconds, by the newest Date; undefined without any. */
   platformNow(): number | undefined;
   /** The same platform with precedence. It counts its requests; `record` gets its attempts. */
-  urgent(record?: PlatformOptions['record']): Pick<ConnectedPlatform, keyof Platform | 'requests'>;
+  urgent(record?: PlatformOptions['record']): Platform & { requests(): Counts };
   /** Closes the connections and ends the requests in flight. */
   close(): Promise<void>;
 }

@@ -18,7 +18,6 @@
 import { checkedJson } from '../domain/stored-json.ts';
 import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { z } from 'zod';
-import type { Clock } from '../domain/clock.ts';
 
 /** The parts that may fail, worst first. */
 export const outageParts = [
@@ -100,11 +99,15 @@ interface Failing {
  */
 type Certainty = 'maybe' | 'probe' | 'surely';
 
-/** Records the outages of one mirror. Nothing here throws. */
-export interface OutageRecord {
+/** Notes what fails and what works. Nothing here throws. */
+export interface OutageNotes {
   failed(part: OutagePart, failing: Failing, certainty: Certainty): void;
   /** Ends the outage of the part. A probe ends only what a probe has found. */
   works(part: OutagePart, isProbe?: boolean): void;
+}
+
+/** Records the outages of one mirror. */
+export interface OutageRecord extends OutageNotes {
   /** Makes every failure that has not ended an outage, because a run has failed. */
   confirm(): void;
   outages(): Outage[];
@@ -115,7 +118,7 @@ export interface OutageRecord {
 }
 
 /** Creates the record of the mirror with the snapshot at `path`. */
-export function recordOutages(path: string, { now }: Pick<Clock, 'now'>): OutageRecord {
+export function recordOutages(path: string, now: () => number): OutageRecord {
   const known = new Map<OutagePart, Outage>();
   /** Failures that are no outage yet. */
   const pending = new Map<OutagePart, Outage>();

@@ -104,7 +104,7 @@ export function openSnapshot(path: string, options: { inMemory?: boolean } = {})
  */
 export function openForRun(
   path: string,
-  { at, ...options }: Pick<Opening, 'isThrowaway' | 'admit'> & { at: number },
+  { at, ...options }: { at: number; isThrowaway?: boolean; admit?: Opening['admit'] },
 ): { snapshot: Snapshot; aside: string | undefined } {
   try {
     return { snapshot: open(path, { checkedAt: at, ...options }), aside: undefined };
@@ -121,7 +121,7 @@ interface Opening {
   isThrowaway?: boolean | undefined;
   /** The time in milliseconds since the epoch; if set, the snapshot is checked when due. */
   checkedAt?: number;
-  admit?: (snapshot: Snapshot) => void;
+  admit?: ((snapshot: Snapshot) => void) | undefined;
 }
 
 function open(path: string, { inMemory, checkedAt, admit, isThrowaway }: Opening): Snapshot {
@@ -172,7 +172,7 @@ function undamaged<T>(path: string, work: () => T): T {
  */
 export function lookInto(
   path: string,
-  { checkedAt, timeoutMs }: Pick<Opening, 'checkedAt'> & { timeoutMs?: number | undefined } = {},
+  { checkedAt, timeoutMs }: { checkedAt?: number; timeoutMs?: number | undefined } = {},
 ): Snapshot | undefined {
   if (!existsSync(path)) {
     missingFolders(path);

@@ -8,8 +8,7 @@ import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { shareLinks } from '../http/rate-limit/shared/redis-connection.ts';
 import { systemClock } from '../http/system-clock.ts';
-import type { Shell } from '../compose/process-shell.ts';
-import { stopped } from '../compose/stop-signals.ts';
+import { type Shell, stopped } from '../compose/process-shell.ts';
 import { drainNode, readFleet } from '../compose/fleet/fleet.ts';
 import { createFleetMember, type FleetMember } from '../compose/fleet/fleet-member.ts';
 import { shareConnections, type SharedConnections } from '../compose/queues/shared-connections.ts';
@@ -45,7 +44,10 @@ export async function serveFolder(path: string, outer: Shell, end: () => void): 
   });
   const host = hostname();
   const connections = shareConnections(`${host}-${randomHex(4)}`, systemClock);
-  const shared = { probe: createProbe(systemClock), causes: createSharedCauses(systemClock) };
+  const shared = {
+    probe: createProbe(systemClock),
+    causes: createSharedCauses(systemClock.monotonic),
+  };
   const capacity = createCapacity(systemClock, createTimeCheck);
   let server: WorkerServer | undefined;
   const fleets = createFleets(shell, connections, host, (isLent) => mirrors.release(isLent));

@@ -9,7 +9,7 @@ import { Interrupted, Invalid } from '../domain/errors.ts';
 import { isUnloaded } from '../engine/context/run-context.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { eraseTold } from '../engine/erasure/privacy-deletions.ts';
-import { refusePaused } from '../compose/pause-mark.ts';
+import { refusePaused } from '../compose/mirror-files.ts';
 import type { Heard, Worked } from '../compose/queues/event-queue.ts';
 import { type Order, type Seal, sealIn } from '../compose/queues/payload-encryption.ts';
 import { runNow } from '../app/run/run-command.ts';

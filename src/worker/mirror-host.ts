@@ -29,11 +29,10 @@ import type { Summary } from '../engine/report/run-summary.ts';
 import { isUnloaded } from '../engine/context/run-context.ts';
 import { watch } from '../engine/watch/unsubscribe-watch.ts';
 import type { Heard, Worked } from '../compose/queues/event-queue.ts';
-import type { Tick } from '../compose/queues/run-schedule.ts';
+import type { Tick } from '../compose/queues/run-queue.ts';
 import type { Assembled } from '../compose/process-shell.ts';
 import { explain, isDiskFull } from '../compose/output/failure-report.ts';
-import { copiedAt } from '../compose/snapshot-marks.ts';
-import { refusePaused } from '../compose/pause-mark.ts';
+import { copiedAt, refusePaused } from '../compose/mirror-files.ts';
 import { alertsIn } from '../views/status/run-history.ts';
 import { followRun } from '../app/run/follow-run.ts';
 import { createLog } from '../app/run/run-log.ts';
@@ -143,7 +142,7 @@ function closedMirror(options: HomeOptions, retries: State['retries']): State {
   const log = createLog(shell, config.mirror);
   const random = Math.random;
   const reporter = () => state.owner;
-  const told = { shell, log, clock, faults, outages, causes, random, reporter };
+  const told = { shell, noticed: log.noticed, clock, faults, outages, causes, random, reporter };
   const state: State = {
     ...options,
     retries,

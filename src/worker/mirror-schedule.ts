@@ -17,11 +17,16 @@ import type { Clock } from '../domain/clock.ts';
 import { isExpected, renderProblem, Unavailable } from '../domain/errors.ts';
 import { dueAfter } from '../config/schema/cron-pattern.ts';
 import { systemClock } from '../http/system-clock.ts';
-import type { OutageRecord } from '../store/health-file.ts';
+import type { OutageNotes } from '../store/health-file.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { explain } from '../compose/output/failure-report.ts';
-import type { RunQueue } from '../compose/queues/run-queue.ts';
-import { dueIn, type Schedule, type Tick, tickWords } from '../compose/queues/run-schedule.ts';
+import {
+  type RunQueue,
+  dueIn,
+  type Schedule,
+  type Tick,
+  tickWords,
+} from '../compose/queues/run-queue.ts';
 import { instant } from '../compose/output/format-values.ts';
 import { nothingDue, type Workable } from './mirror-folder.ts';
 
@@ -134,12 +139,12 @@ type Run = (tick: Tick, dueMs: number) => Promise<'over' | 'elsewhere'>;
 export function watchOverdue({
   schedule,
   outages,
-  clock,
+  now,
   isHalted,
 }: {
   schedule: Schedule;
-  outages: Pick<OutageRecord, 'failed' | 'works'>;
-  clock: Pick<Clock, 'now'>;
+  outages: OutageNotes;
+  now(): number;
   isHalted(): boolean;
 }) {
   const due = new Map<Tick, number>();
@@ -150,7 +155,7 @@ export function watchOverdue({
   let fromMs = 0;
   const begin = (): void => {
     for (const { tick, pattern } of dueIn(schedule)) {
-      const next = dueAfter(pattern, schedule.timezone, clock.now());
+      const next = dueAfter(pattern, schedule.timezone, now());
       due.set(tick, Math.min(next, due.get(tick) ?? next));
     }
   };
@@ -175,7 +180,7 @@ export function watchOverdue({
     isLate: () => isLate,
     /** Looks; called every few seconds while the worker has the mirror and Redis is there. */
     look(): void {
-      const at = clock.now();
+      const at = now();
       // The clock may have been set, too: a time that was far ahead is none any more.
       if (at < lookedAt || at - lookedAt > gapMs) {
         fromMs = at;
@@ -206,10 +211,7 @@ export type RunRetries = ReturnType<typeof createRunRetries>;
  * once what failed works again. `run` returns `elsewhere` if it could not begin, and is then called
  * again a minute later.
  */
-export function createRunRetries(
-  clock: Pick<Clock, 'sleep'>,
-  run: (tick: Tick) => Promise<'over' | 'elsewhere'>,
-) {
+export function createRunRetries(clock: Clock, run: (tick: Tick) => Promise<'over' | 'elsewhere'>) {
   const waits = new Map<Tick, AbortController>();
   const failures = new Map<Tick, number>();
   const wait = (tick: Tick, delayMs: number): void => {

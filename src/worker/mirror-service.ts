@@ -9,12 +9,15 @@ import { systemClock } from '../http/system-clock.ts';
 import { recordOutages } from '../store/health-file.ts';
 import { openLockStore } from '../compose/queues/lock-store.ts';
 import { serveCommands } from '../compose/queues/command-queue.ts';
-import { openEventQueue } from '../compose/queues/event-queue.ts';
-import { viewQueues } from '../compose/queues/queue-view.ts';
-import { deliveryLogOf } from '../compose/queues/delivery-log.ts';
+import { openEventQueue, deliveryLogOf } from '../compose/queues/event-queue.ts';
+import {
+  viewQueues,
+  openRunQueue,
+  type RunQueue,
+  dueIn,
+  tickWords,
+} from '../compose/queues/run-queue.ts';
 import type { Connections } from '../compose/queues/shared-connections.ts';
-import { openRunQueue, type RunQueue } from '../compose/queues/run-queue.ts';
-import { dueIn, tickWords } from '../compose/queues/run-schedule.ts';
 import { sealIn } from '../compose/queues/payload-encryption.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { instant } from '../compose/output/format-values.ts';
@@ -123,7 +126,7 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions) {
   const over = new AbortController();
   const { mirror, contacts } = config;
   const { acceptLost, turns, clock = systemClock, probe = createProbe(systemClock) } = options;
-  const outages = recordOutages(config.snapshot, clock);
+  const outages = recordOutages(config.snapshot, clock.now);
   const isHalted = (): boolean => {
     try {
       const { paused, running } = readCurrentStatus(config);
@@ -133,7 +136,7 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions) {
       return false;
     }
   };
-  const overdue = watchOverdue({ schedule: config.schedule, outages, clock, isHalted });
+  const overdue = watchOverdue({ schedule: config.schedule, outages, now: clock.now, isHalted });
   const shell = { ...outer, stop: AbortSignal.any([outer.stop, over.signal]), outages };
   const { connections } = options;
   const place = { mirror, clock: systemClock, connections };

@@ -36,10 +36,10 @@ import type { Summary } from '../engine/report/run-summary.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import type { Assembled, Shell } from '../compose/process-shell.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
-import type { Turns } from '../compose/fleet/fleet-member.ts';
+import type { FleetMember } from '../compose/fleet/fleet-member.ts';
 import type { NodeHeartbeat } from '../compose/queues/node-heartbeat.ts';
 import { explain } from '../compose/output/failure-report.ts';
-import { type Attention } from '../views/status/attention.ts';
+import type { Attention } from '../views/status/attention.ts';
 import type { createLog } from '../app/run/run-log.ts';
 import type { RunRetries } from './mirror-schedule.ts';
 import type { SharedCauses } from './notifications/shared-causes.ts';
@@ -52,7 +52,7 @@ export interface MirrorSettings {
   /** Called after every run, and after events have been processed. */
   ended(summary: Summary): void;
   /** Tells when the mirror has to be claimed; undefined: as soon as it can be. */
-  turns?: Turns | undefined;
+  turns?: FleetMember | undefined;
   /** What the mirrors of the worker share; with it, a mirror that has nothing to do is closed. */
   capacity?: Capacity | undefined;
   /** Reads the configuration again, because after a failure the API key may have changed. */

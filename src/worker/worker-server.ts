@@ -42,7 +42,7 @@ export function openServer(
       if (known.length === 0) return undefined;
       try {
         const seen = await Promise.all(known.map(async ({ read }) => read()));
-        return seen.reduce((sum, fleet) => sum + unserved(fleet).length, 0);
+        return seen.reduce((sum, fleet) => sum + unserved(fleet.mirrors).length, 0);
       } catch (error) {
         if (isExpected(error)) return undefined;
         throw error;
@@ -75,7 +75,7 @@ export function openServer(
             .flatMap(({ mirror, faults }) =>
               faults().map(({ code, since }) => ({ mirror, code, since })),
             )
-            .toSorted((a, b) => rank(a) - rank(b)),
+            .toSorted((a, b) => rank(a.code) - rank(b.code)),
         refused,
         clock: systemClock,
       });

@@ -1,7 +1,7 @@
 /** What a guard holds, as the command line tells it and lets it pass. */
 import { existsSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
-import { operatorName } from '../../src/compose/output/operator-name.ts';
+import { operatorName } from '../../src/compose/process-shell.ts';
 import { takeLease } from '../../src/store/database/writer-lease.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 

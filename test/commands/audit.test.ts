@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { operatorName } from '../../src/compose/output/operator-name.ts';
+import { operatorName } from '../../src/compose/process-shell.ts';
 import { type StoredEntry, hashOf } from '../../src/store/memory/audit-entry.ts';
 import {
   ann,

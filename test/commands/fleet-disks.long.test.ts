@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ownerOf } from '../../src/compose/fleet/mirror-owner.ts';
+import { ownerOf } from '../../src/compose/fleet/fleet.ts';
 import { sharedRedis } from '../support/redis.ts';
 import { start as startWith, until, twoMachines } from '../support/worker/fleet.ts';
 import { findProgram, run } from '../support/program.ts';

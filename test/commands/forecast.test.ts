@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { foreseeing, sayForecast } from '../../src/app/run/follow-run.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import type { RouteLimit } from '../../src/domain/route-limit.ts';
-import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
+import { ann, bob, mirrored, shellThat } from '../support/commands/mirrored-contacts.ts';
 
 const enrolments = (requests: number, known: boolean) => ({
   route: 'contacts.enrol',
@@ -60,7 +60,7 @@ const at = Date.parse('2026-11-22T10:00:01Z');
 
 test('a run that will exceed its schedule warns before it begins', () => {
   const said: string[] = [];
-  const shell = { note: (line: string) => void said.push(line) };
+  const shell = shellThat({ note: (line) => void said.push(line) });
   const forecast = (ms: number, readMs = 0) => {
     return { readMs, ms, routes: [{ ...enrolments(9, true), ms }], assumed: [] };
   };
@@ -85,7 +85,7 @@ test('an unknown rate limit is reported once, with the first answer that names i
   const limits: Record<string, RouteLimit> = {};
   const clock = { ...systemClock, now: () => at };
   const mirror = { limits: () => limits, reserve: 0, clock };
-  const shell = { note: (line: string) => void said.push(line) };
+  const shell = shellThat({ note: (line) => void said.push(line) });
   const { foresees, progress } = foreseeing(shell, mirror, { config, mode: 'full' });
   foresees({ readMs: 0, ms: null, routes: [enrolments(10_000, false)], assumed: [] });
   progress({ stage: 'applying' });

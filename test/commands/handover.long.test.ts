@@ -7,6 +7,7 @@ import { callOf, withoutConfig } from '../../src/app/remote/worker-handover.ts';
 import { sharedRedis } from '../support/redis.ts';
 import { createWorld, launch } from '../support/engine/engine-world.ts';
 import { start } from '../support/worker/fleet.ts';
+import { shellThat } from '../support/commands/mirrored-contacts.ts';
 import { untilHolds } from '../support/waiting.ts';
 
 const redis = await sharedRedis();
@@ -152,7 +153,7 @@ test('the output has colours where the output of the caller has them', async () 
 });
 
 test('the file of a plan is found in any folder', () => {
-  const shell = { terminal: false, interactive: false };
+  const shell = shellThat({});
   const file = import.meta.filename;
   expect(
     callOf(shell, ['sync', '--json', '-c', 'a.yaml', `--plan=${file}`, '--strict']),

@@ -44,7 +44,7 @@ async function homeOf(
       node,
       clock: systemClock,
       faults: () => [],
-      outages: recordOutages(load().snapshot, systemClock),
+      outages: recordOutages(load().snapshot, systemClock.now),
       ended: () => undefined,
     }),
   };

@@ -1,10 +1,15 @@
 /** The line that is redrawn on a terminal while a run is under way. */
 import { expect, test } from 'vitest';
-import { createProgress, outletsOf } from '../../src/compose/progress/progress-line.ts';
-import { createMeter, progressForms } from '../../src/compose/progress/progress-meter.ts';
+import {
+  createProgress,
+  outletsOf,
+  createMeter,
+  progressForms,
+} from '../../src/compose/run-progress.ts';
 import type { Progress } from '../../src/engine/context/mirror-context.ts';
 import { forecast } from '../../src/engine/report/duration-forecast.ts';
 import type { RouteLimit } from '../../src/domain/route-limit.ts';
+import { shellThat } from '../support/commands/mirrored-contacts.ts';
 import { virtualClock } from '../support/waiting.ts';
 
 const enrolments = 10_000;
@@ -101,11 +106,12 @@ test('unfinished changes are shown, and the size of the plan before the first an
 test('without a terminal a line is printed every ten seconds', async () => {
   const clock = virtualClock();
   const lines: string[] = [];
-  const outlets = outletsOf({
-    interactive: false,
-    progress: () => expect.unreachable('it draws'),
-    note: (line) => void lines.push(line),
-  });
+  const outlets = outletsOf(
+    shellThat({
+      progress: () => expect.unreachable('it draws'),
+      note: (line) => void lines.push(line),
+    }),
+  );
   const line = createProgress(outlets, { clock, limits: () => ({}), reserve: 0 });
   const read = (done: number, share?: number): void =>
     line.progress({ stage: 'reading', kind: 'contact', done, of: undefined, share });
@@ -157,6 +163,7 @@ test('a narrow terminal gets a shorter line', async () => {
 
 test('a run that is to be quiet shows no progress', () => {
   const say = (): void => expect.unreachable('it speaks');
-  expect(outletsOf({ interactive: true, quiet: true, progress: say, note: say })).toEqual({});
-  expect(outletsOf({ interactive: false, quiet: true, progress: say, note: say })).toEqual({});
+  const loud = { quiet: true, progress: say, note: say };
+  expect(outletsOf(shellThat({ ...loud, interactive: true }))).toEqual({});
+  expect(outletsOf(shellThat(loud))).toEqual({});
 });

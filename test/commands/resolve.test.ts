@@ -1,6 +1,6 @@
 /** The command `resolve`: an operator settles a conflict, and the next run acts on it. */
 import { describe, expect, test } from 'vitest';
-import { operatorName } from '../../src/compose/output/operator-name.ts';
+import { operatorName } from '../../src/compose/process-shell.ts';
 import {
   ann,
   bob,

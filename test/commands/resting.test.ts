@@ -56,7 +56,7 @@ async function stage() {
       node,
       clock: systemClock,
       faults: () => [],
-      outages: recordOutages(config.snapshot, systemClock),
+      outages: recordOutages(config.snapshot, systemClock.now),
       ended: () => undefined,
     });
     onTestFinished(async () => {

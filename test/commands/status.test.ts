@@ -176,7 +176,7 @@ describe('status', () => {
     world.config({ redis: 'redis://127.0.0.1:1', schedule: { full: '0 3 * * *' } });
     await world.call('sync');
     const at = Date.now();
-    const outages = recordOutages(world.path, { now: () => at - silentFor });
+    const outages = recordOutages(world.path, () => at - silentFor);
     outages.beat();
     if (leftFor !== undefined) outages.leave();
     const { json } = await world.call('status', '--json');
@@ -194,7 +194,7 @@ describe('status', () => {
     const fast = '*/5 * * * *';
     world.config({ redis: redis.url, schedule: { full, fast } });
     await world.call('sync');
-    recordOutages(world.path, systemClock).beat();
+    recordOutages(world.path, systemClock.now).beat();
     const place = { mirror: 'world', clock: systemClock, connections: connectTo(redis.url) };
     const queue = openRunQueue({ ...place, notice: () => undefined });
     onTestFinished(queue.close);

@@ -1,6 +1,6 @@
 /** Who paused, resumed and retried, and why: in the audit log, in `status` and among the runs. */
 import { describe, expect, test } from 'vitest';
-import { operatorName } from '../../src/compose/output/operator-name.ts';
+import { operatorName } from '../../src/compose/process-shell.ts';
 import { ann, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const caller = operatorName();

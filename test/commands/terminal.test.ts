@@ -1,6 +1,6 @@
 /** What a CRM or a file name says cannot steer the terminal of the person who reads it. */
 import { describe, expect, test } from 'vitest';
-import { visibleLine, visibleLines } from '../../src/compose/output/visible-text.ts';
+import { visibleLine, visibleLines } from '../../src/compose/output/text-style.ts';
 import { ann, mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const escape = '\u001b[2J';

@@ -14,13 +14,11 @@ async function told(status: number | undefined, aheadMs = 0): Promise<string[]> 
   const noted: string[] = [];
   const { send, close } = watchedTransport(
     {
-      platform: {
-        url: `http://127.0.0.1:${port}`,
-        timeoutMs: 1_000,
-        apiKey: 'k',
-        reserve: 0,
-        allowHttp: true,
-      },
+      url: `http://127.0.0.1:${port}`,
+      timeoutMs: 1_000,
+      apiKey: 'k',
+      reserve: 0,
+      allowHttp: true,
     },
     {
       failed: (part, _, how) => void noted.push(`${part} fails ${how}`),

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 
-const module = new URL('../../src/compose/stop-signals.ts', import.meta.url);
+const module = new URL('../../src/compose/process-shell.ts', import.meta.url);
 
 test('the first signal stops, its copy changes nothing, and one after a second aborts', async () => {
   const script = `

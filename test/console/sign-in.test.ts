@@ -88,7 +88,7 @@ const owners = [
 ] as const;
 
 test.each(owners)('a thousand sessions of %s end nobody else’s', (who, session) => {
-  const store = createSessionStore({ monotonic: () => 0 });
+  const store = createSessionStore(() => 0);
   const cookie = { originalMaxAge: null };
   const done = () => undefined;
   const isThere = (id: string): boolean => {

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { explain } from '../../src/compose/output/failure-report.ts';
-import { visibleLines } from '../../src/compose/output/visible-text.ts';
+import { visibleLines } from '../../src/compose/output/text-style.ts';
 import { isExpected } from '../../src/domain/errors.ts';
 
 export interface Area {

@@ -82,7 +82,9 @@ describe('the cause that is reported to the CRM', () => {
     ['never seen in, where no defaults are shown', neverIn, none, 'opt_out'],
     ['left by a request without an answer', { ...seenIn, doubtful: true }, none, 'doubtful'],
   ])('%s', (_, more, facts, cause) => {
-    expect(told.recorded({ body: body(more), seenAt: 2 }, facts)).toMatchObject([{ cause }]);
+    expect(told.recorded({ key: 'ann@x.org', body: body(more), seenAt: 2 }, facts)).toMatchObject([
+      { cause },
+    ]);
   });
 
   test('is doubtful in the do-not-contact list in the same cases', () => {

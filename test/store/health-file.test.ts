@@ -11,7 +11,7 @@ function world() {
   const path = join(folder, 'snapshot.sqlite');
   const time = { ms: 1_000_000 };
   const clock = { now: () => time.ms };
-  const record = recordOutages(path, clock);
+  const record = recordOutages(path, clock.now);
   const parts = () => record.outages().map(({ part }) => part);
   return { path, time, clock, record, parts };
 }
@@ -62,7 +62,7 @@ test.each([
 test('an outage survives its process, and ends in the next one', () => {
   const { path, clock, record } = world();
   record.failed('key', why, 'surely');
-  const next = recordOutages(path, clock);
+  const next = recordOutages(path, clock.now);
   expect(next.outages()).toMatchObject([{ part: 'key', since: 1_000_000 }]);
   next.works('key');
   expect(readHealth(path).outages).toMatchObject([{ part: 'key', endedAt: 1_000_000 }]);
@@ -84,7 +84,7 @@ test('a worker shows that it lives, since when, and that it left', () => {
 
 test('what cannot be written is known to the process all the same', () => {
   const { time } = world();
-  const record = recordOutages('/nowhere/at-all/snapshot.sqlite', { now: () => time.ms });
+  const record = recordOutages('/nowhere/at-all/snapshot.sqlite', () => time.ms);
   record.failed('disk', why, 'surely');
   record.beat();
   expect(record.outages()).toMatchObject([{ part: 'disk' }]);

@@ -1,6 +1,6 @@
-/** Which worker serves which mirror: the table of src/compose/fleet/mirror-owner.ts. */
+/** Which worker serves which mirror: the table of src/compose/fleet/fleet.ts. */
 import { describe, expect, test } from 'vitest';
-import { type FleetNode, ownerOf } from '../../src/compose/fleet/mirror-owner.ts';
+import { type FleetNode, ownerOf } from '../../src/compose/fleet/fleet.ts';
 
 const names = Array.from({ length: 3_000 }, (_, at) => `m${at}`);
 const all = new Set(names);

@@ -26,7 +26,7 @@ async function beating(platformUrl?: string) {
     monotonic: fast,
     sleep: async (ms: number, signal?: AbortSignal) => systemClock.sleep(ms / 1_000, signal),
   };
-  const outages = recordOutages(config.snapshot, clock);
+  const outages = recordOutages(config.snapshot, clock.now);
   const stop = new AbortController();
   const ended = pulse(
     {

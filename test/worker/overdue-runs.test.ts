@@ -1,6 +1,6 @@
 /** When runs of a schedule count as overdue, by a clock that a test moves. */
 import { expect, test } from 'vitest';
-import type { Tick } from '../../src/compose/queues/run-schedule.ts';
+import type { Tick } from '../../src/compose/queues/run-queue.ts';
 import { watchOverdue } from '../../src/worker/mirror-schedule.ts';
 
 /** A worker that is given full runs each hour, and others each minute, if the test gives them. */
@@ -23,7 +23,7 @@ function stage(before?: string) {
       failed: (_, { reason }) => void (told = reason),
       works: () => void (told = undefined),
     },
-    clock: { now: () => time.ms },
+    now: () => time.ms,
     isHalted: () => halted.is,
   });
   let end: 'over' | 'elsewhere' = 'over';

@@ -2,9 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { viewQueues } from '../../src/compose/queues/queue-view.ts';
-import { openRunQueue } from '../../src/compose/queues/run-queue.ts';
-import type { Schedule } from '../../src/compose/queues/run-schedule.ts';
+import { viewQueues, openRunQueue, type Schedule } from '../../src/compose/queues/run-queue.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { untilHolds } from '../support/waiting.ts';
 import { connectTo } from '../support/worker/connections.ts';

@@ -7,7 +7,7 @@ import { openSnapshot } from '../../src/store/snapshot.ts';
 import { recordOutages } from '../../src/store/health-file.ts';
 import { createMirrorHost } from '../../src/worker/mirror-host.ts';
 import { createRunRetries } from '../../src/worker/mirror-schedule.ts';
-import type { Tick } from '../../src/compose/queues/run-schedule.ts';
+import type { Tick } from '../../src/compose/queues/run-queue.ts';
 import { virtualClock, untilHolds } from '../support/waiting.ts';
 import { silentShell } from '../support/commands/mirrored-contacts.ts';
 import { createWorld } from '../support/engine/engine-world.ts';
@@ -37,7 +37,7 @@ async function stage() {
     const home = createMirrorHost({
       config: load(),
       load,
-      outages: recordOutages(path, clock),
+      outages: recordOutages(path, clock.now),
       shell: {
         ...silentShell,
         stop: stop.signal,

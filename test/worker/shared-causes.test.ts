@@ -4,7 +4,7 @@ import { createSharedCauses } from '../../src/worker/notifications/shared-causes
 
 function world() {
   let ms = 0;
-  const causes = createSharedCauses({ monotonic: () => ms });
+  const causes = createSharedCauses(() => ms);
   const cause = 'redis_away redis://r';
   return {
     pass: (seconds: number) => void (ms += seconds * 1_000),

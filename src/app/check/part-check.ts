@@ -4,9 +4,9 @@
  * are staged in temporary tables beside the snapshot, which is only read. Columns that look like an
  * opt-out, and that the configuration does not use, are pointed out.
  */
-import { cell } from '../../compose/output/visible-text.ts';
+import { cell } from '../../compose/output/text-style.ts';
 import type { Shell } from '../../compose/process-shell.ts';
-import { createProgress, outletsOf } from '../../compose/progress/progress-line.ts';
+import { createProgress, outletsOf } from '../../compose/run-progress.ts';
 import type { Config } from '../../config/config.ts';
 import { Interrupted, Invalid, isExpected } from '../../domain/errors.ts';
 import { isNamedLikeOptOut } from '../../domain/opt-out-names.ts';
@@ -100,7 +100,7 @@ function answersWith(config: Config, total: number): Found {
 export async function checkTemplates(
   templates: MirrorTemplates,
   { config, snapshot, shell, senders }: Surroundings,
-): Promise<Checked<Pick<SourceCheck, 'counts'>>> {
+): Promise<Checked<{ counts: SourceCheck['counts'] }>> {
   let counts: SourceCheck['counts'] | undefined;
   const loose: LooseTemplate[] = [];
   const read = await look('source of templates', async () => {

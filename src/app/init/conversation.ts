@@ -4,7 +4,7 @@
  * becomes a question. Nothing is written before its end.
  */
 import { existsSync } from 'node:fs';
-import { codeOfStop, exitCode } from '../../compose/output/exit-codes.ts';
+import { codeOfStop, exitCode } from '../../compose/output/failure-report.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import { isExpected, renderProblem } from '../../domain/errors.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';

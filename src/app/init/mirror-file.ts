@@ -2,7 +2,7 @@
 import { basename, relative, sep, dirname, resolve } from 'node:path';
 import { Document, stringify, visit, parseDocument } from 'yaml';
 import { counted } from '../../domain/values/counted.ts';
-import { visibleLine } from '../../compose/output/visible-text.ts';
+import { visibleLine } from '../../compose/output/text-style.ts';
 import {
   frequent,
   holdsDates,
@@ -17,7 +17,7 @@ import type { Sample } from './sample.ts';
 import { existsSync, writeFileSync } from 'node:fs';
 import { Invalid } from '../../domain/errors.ts';
 import type { Shell } from '../../compose/process-shell.ts';
-import { exitCode } from '../../compose/output/exit-codes.ts';
+import { exitCode } from '../../compose/output/failure-report.ts';
 
 interface Draft {
   output: string;

@@ -1,5 +1,5 @@
 /** Says what was recognized in a source, and why, and shows what its first people would be. */
-import { styledTable } from '../../compose/output/table.ts';
+import { styledTable, sectionLines } from '../../views/render/text.ts';
 import { renderLine } from '../../compose/output/text-style.ts';
 import { isPlain } from '../../domain/unknown-words.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
@@ -9,7 +9,6 @@ import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 import { contactDesire } from '../../records/contact/observe/desired-contact.ts';
 import { vocabulary } from '../../records/contact/values/value-vocabulary.ts';
 import { quoted } from '../../sources/shared/record-fields.ts';
-import { sectionLines } from '../../views/render/text.ts';
 import type { Table } from '../../views/sections.ts';
 import { type Chosen, nameWithValues, recordsOf } from './column-words.ts';
 import { wordFlag } from './flags.ts';

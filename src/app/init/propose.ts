@@ -35,11 +35,15 @@ import { denialAnswer, optOutAnswer, unreadable } from './opt-out-answers.ts';
 import type { PlatformChannel } from './platform-channels.ts';
 import type { Column, Sample, Value } from './sample.ts';
 
-export interface ChannelColumn extends Chosen {
-  id: string;
-  name?: string | undefined;
+/** How a channel's column is read. */
+interface ChannelReading extends Chosen {
   /** What a no or an empty value means if a yes is an opt-out; undefined: a yes is a consent. */
   optOut?: 'else none' | 'else in' | undefined;
+}
+
+export interface ChannelColumn extends ChannelReading {
+  id: string;
+  name?: string | undefined;
 }
 
 export interface Proposal {
@@ -387,7 +391,7 @@ function bareName(name: string): string {
  * Returns how a channel's column is read. Whether it holds consents or opt-outs is never guessed:
  * throws Undecided if it is ambiguous.
  */
-function channelColumn(column: Column, choices: Choices): Omit<ChannelColumn, 'id'> {
+function channelColumn(column: Column, choices: Choices): ChannelReading {
   const { name } = column;
   const words = choices.words.get(name);
   const isElseIn = choices.elseIn.includes(name);

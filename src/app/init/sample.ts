@@ -79,7 +79,7 @@ const mostPreviewed = 20;
 
 /** Reads at most `most` records of a source. */
 export async function sampleOf(
-  source: Pick<Source, 'read'>,
+  source: Source,
   from: Origin,
   { fields = [], most = Infinity, signal }: Extent,
 ): Promise<Sample> {

@@ -12,7 +12,7 @@ import {
   select,
   text,
 } from '@clack/prompts';
-import { visibleLine } from '../../compose/output/visible-text.ts';
+import { visibleLine } from '../../compose/output/text-style.ts';
 import { cut } from './preview.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 

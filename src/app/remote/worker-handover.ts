@@ -14,8 +14,7 @@ import { Invalid, isExpected } from '../../domain/errors.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { openLockStore } from '../../compose/queues/lock-store.ts';
 import { sealIn } from '../../compose/queues/payload-encryption.ts';
-import type { Shell } from '../../compose/process-shell.ts';
-import { operatorName } from '../../compose/output/operator-name.ts';
+import { type Shell, operatorName } from '../../compose/process-shell.ts';
 import { existsSync, readFileSync } from 'node:fs';
 
 /** Checks a message that the worker sends while the command runs. */
@@ -137,10 +136,7 @@ export type Call = z.infer<typeof call>;
 const fileOptions = ['--plan', '--people'];
 
 /** Returns the command line for the worker, and reads the files that it names. */
-export function callOf(
-  shell: Pick<Shell, 'terminal' | 'interactive' | 'colored' | 'operator'>,
-  given: readonly string[],
-): Call {
+export function callOf(shell: Shell, given: readonly string[]): Call {
   const { terminal, interactive, colored = false } = shell;
   const argv = withoutConfig(given).flatMap((word) => {
     const option = fileOptions.find((one) => word.startsWith(`${one}=`));

@@ -1,8 +1,7 @@
 /** Reads the flags of the commands that are decisions: who decides, and why. */
 import type { Decision } from '../../store/memory/audit-trail.ts';
 import { Invalid } from '../../domain/errors.ts';
-import { operatorName } from '../../compose/output/operator-name.ts';
-import type { Shell } from '../../compose/process-shell.ts';
+import { operatorName, type Shell } from '../../compose/process-shell.ts';
 
 /** The options that tell who decides, and why. */
 export interface DeciderFlags {

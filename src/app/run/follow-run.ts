@@ -7,8 +7,12 @@ import {
 } from '../../engine/report/duration-forecast.ts';
 import type { Mirror, Progress } from '../../engine/context/mirror-context.ts';
 import type { Shell } from '../../compose/process-shell.ts';
-import { createProgress, type ProgressOutlets } from '../../compose/progress/progress-line.ts';
-import { enterRun } from '../../compose/progress/run-in-progress.ts';
+import {
+  createProgress,
+  type ProgressOutlets,
+  enterRun,
+  type Pace,
+} from '../../compose/run-progress.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import type { Config } from '../../config/config.ts';
 import { intervalOf } from '../../config/schema/cron-pattern.ts';
@@ -19,7 +23,7 @@ import { lasting } from '../../compose/output/format-values.ts';
  * and removes what was stored. Only a run about all people is stored for `status`.
  */
 export function followRun(
-  shell: Pick<Shell, 'note' | 'argv'>,
+  shell: Shell,
   mirror: Mirror,
   {
     writes,
@@ -61,11 +65,7 @@ interface Foreseen {
 }
 
 /** The notice comes before the run writes, or later if no limit was known at that time. */
-export function foreseeing(
-  shell: Pick<Shell, 'note'>,
-  mirror: Pick<Mirror, 'limits' | 'reserve' | 'clock'>,
-  about: Foreseen,
-) {
+export function foreseeing(shell: Shell, mirror: Pace, about: Foreseen) {
   let unknown: Forecast | undefined;
   const say = (forecast: Forecast): void => {
     unknown = isWorthSaying(forecast) ? undefined : forecast;
@@ -96,7 +96,7 @@ function isWorthSaying(forecast: Forecast): boolean {
 /** Says it if the run is long, or does not fit into its schedule. `now`: epoch ms. */
 export function sayForecast(
   forecast: Forecast,
-  { note }: Pick<Shell, 'note'>,
+  { note }: Shell,
   { config, mode, firstLoad = false, now }: Foreseen & { now: number },
 ): void {
   const { ms, readMs } = forecast;

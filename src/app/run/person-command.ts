@@ -14,7 +14,7 @@ import { orHandOver } from '../remote/worker-handover.ts';
 import { type CommandAnswer, print } from '../snapshot-command.ts';
 import { type FlagsOf, naming, onPerson } from '../../compose/command-options.ts';
 import { keyOf, type Names, namesOf, wordOf } from '../../views/lookup/person-names.ts';
-import { exitCode } from '../../compose/output/exit-codes.ts';
+import { exitCode } from '../../compose/output/failure-report.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 
 const personal = { ...naming, ...onPerson };

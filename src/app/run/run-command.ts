@@ -20,13 +20,7 @@ import {
 } from '../../views/run/run-sections.ts';
 import { cannotSection } from '../../views/run/change-groups.ts';
 import type { Section } from '../../views/sections.ts';
-import {
-  type FlagsOf,
-  limiting,
-  type LookFlags,
-  running,
-  writing,
-} from '../../compose/command-options.ts';
+import { type FlagsOf, limiting, running, writing } from '../../compose/command-options.ts';
 import {
   type Mirror,
   type Mode,
@@ -38,24 +32,22 @@ import {
 } from '../../engine/context/mirror-context.ts';
 import { run } from '../../engine/run.ts';
 import { assemble } from '../../compose/assemble-mirror.ts';
-import { codeOfStop, exitCode } from '../../compose/output/exit-codes.ts';
-import { explain } from '../../compose/output/failure-report.ts';
-import { operatorName } from '../../compose/output/operator-name.ts';
+import { codeOfStop, exitCode, explain } from '../../compose/output/failure-report.ts';
+import { operatorName, type Shell } from '../../compose/process-shell.ts';
 import { followRun } from './follow-run.ts';
 import { createLog, hushed } from './run-log.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
 import { namesOf, keyOf } from '../../views/lookup/person-names.ts';
-import { outletsOf } from '../../compose/progress/progress-line.ts';
-import { clearRestored, copiedAt } from '../../compose/snapshot-marks.ts';
+import { outletsOf } from '../../compose/run-progress.ts';
+import { clearRestored, copiedAt } from '../../compose/mirror-files.ts';
 import { alertsIn } from '../../views/status/run-history.ts';
-import type { Shell } from '../../compose/process-shell.ts';
 import { print } from '../snapshot-command.ts';
 import { onlyOf, readOnlyPeople } from './only-people.ts';
 import { isFirstLoad } from '../../engine/context/run-context.ts';
 import { instant } from '../../compose/output/format-values.ts';
 
 const passed = { ...running, ...limiting, ...writing };
-export type PassFlags = Partial<FlagsOf<typeof passed>> & Pick<LookFlags, 'config'>;
+export type PassFlags = Partial<FlagsOf<typeof passed>> & { config: string };
 
 export interface Pass {
   /** The mode; `single` holds an address or its hash. */

@@ -9,7 +9,7 @@ import { statusWords } from '../../views/status/run-sections.ts';
 import type { Notice } from '../../views/status/trouble-notice.ts';
 import type { QuietFlags } from '../../compose/command-options.ts';
 import type { Shell } from '../../compose/process-shell.ts';
-import type { Measured } from '../../compose/progress/progress-meter.ts';
+import type { Measured } from '../../compose/run-progress.ts';
 
 /** The machine-readable log: JSON lines on stderr without addresses or secrets. */
 export type Log = ReturnType<typeof createLog>;

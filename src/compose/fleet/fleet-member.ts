@@ -1,7 +1,7 @@
 /**
  * This worker's part in the fleet: which mirrors it has to lock, and which it has to give away.
  *
- *   mirror-owner.ts names   the lock is held by      result
+ *   ownerOf (fleet.ts)      the lock is held by      result
  *   this worker             this one, or nobody      it is this worker's turn
  *   this worker             another process          waits until that one has released it
  *   another worker          this one                 released once its run has ended
@@ -10,17 +10,37 @@
  *
  * What Redis knows is read after a change, which the heartbeat notices, and each half minute: for
  * all mirrors at once.
+ *
+ * Finds out whether the file system of a disk locks files between the workers that share it. Each
+ * worker holds a lock on a file of its own on the disk, and looks for the locks of the others:
+ *
+ *   the file of a living worker is   result
+ *   locked                           locks work between the two
+ *   there, but not locked            locks do not work: the worker that came later leaves the disk
+ *   not there                        the disk has the id of another one, of which it is a copy: the
+ *                                    same
+ *
+ * A worker that was killed counts as alive for some seconds, in which its lock is free. So a free
+ * lock counts only if its worker has shown twice afterwards that it is alive: the first time may
+ * have been before the lock was looked for.
  */
-import { readdirSync } from 'node:fs';
-import { basename, dirname } from 'node:path';
+import { readdirSync, existsSync, rmSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import type { Clock } from '../../domain/clock.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { diskOf } from '../../store/database/snapshot-disk.ts';
 import type { NodeHeartbeat } from '../queues/node-heartbeat.ts';
 import type { Quick } from '../queues/redis-connections.ts';
-import { createDiskLocks } from './disk-locks.ts';
-import { type Fleet, mirrorsWithoutDisk, missingDiskWords, readFleet } from './fleet.ts';
-import { ownerOf } from './mirror-owner.ts';
+import {
+  type Fleet,
+  mirrorsWithoutDisk,
+  missingDiskWords,
+  readFleet,
+  ownerOf,
+  type FleetWorker,
+} from './fleet.ts';
+import { renderProblem } from '../../domain/errors.ts';
+import { isLeased, type Lease, takeLease } from '../../store/database/writer-lease.ts';
 
 interface LocalMirror {
   mirror: string;
@@ -29,10 +49,7 @@ interface LocalMirror {
 
 export type FleetMember = ReturnType<typeof createFleetMember>;
 
-/** How a mirror learns whose turn it is. */
-export type Turns = Pick<FleetMember, 'turn' | 'isOthers'>;
-
-export interface MemberOptions {
+interface MemberOptions {
   node: NodeHeartbeat;
   quick: Quick;
   clock: Clock;
@@ -183,5 +200,94 @@ function namesIn(folder: string): string[] {
     return readdirSync(folder);
   } catch {
     return [];
+  }
+}
+
+/** Creates the locks of the worker `node`, which started at `since`. None is held yet. */
+function createDiskLocks({
+  node,
+  since,
+  note,
+}: {
+  node: string;
+  since: number;
+  note(line: string): void;
+}) {
+  const held = new Map<string, { folder: string; lease: Lease }>();
+  const left = new Set<string>();
+  /** By disk and worker: its last sign of life, and how often a later one was seen. */
+  let free = new Map<string, { beatAt: number; times: number }>();
+  const said = new Set<string>();
+
+  const watch = (disk: string, other: FleetWorker, before: typeof free): void => {
+    const folder = held.get(disk)?.folder;
+    const key = `${disk} ${other.name}`;
+    if (folder === undefined || said.has(key) || isLocked(folder, other.name)) return;
+    const known = before.get(key) ?? { beatAt: other.beatAt, times: 0 };
+    const times = other.beatAt > known.beatAt ? known.times + 1 : known.times;
+    if (times < 2) {
+      free.set(key, { beatAt: other.beatAt, times });
+      return;
+    }
+    said.add(key);
+    const isLater = since > other.since || (since === other.since && node > other.name);
+    if (isLater) left.add(disk);
+    const isCopy = !existsSync(`${fileOf(folder, other.name)}-lease`);
+    const what = isCopy
+      ? `${folder} has the id of another disk, which ${other.name} has: one of the two is a copy`
+      : `${folder} does not lock files between this worker and ${other.name}`;
+    const then = isLater
+      ? 'this worker serves no mirror there'
+      : `${other.name} serves no mirror there`;
+    const fix = isCopy
+      ? 'delete .crm-mirror-disk in the copy, and restart its worker'
+      : 'mount a file system that locks files (docs/fleet.md), and restart the workers';
+    note(`crm-mirror: ${renderProblem({ reason: `${what}; ${then}`, fix })}`);
+  };
+
+  return {
+    /** The ids of the disks that this worker has to leave. */
+    left,
+    /** Takes the lock on each of these folders, by the id of its disk. Never throws. */
+    hold(folders: ReadonlyMap<string, string>): void {
+      for (const [disk, folder] of folders) {
+        if (held.has(disk)) continue;
+        try {
+          held.set(disk, { folder, lease: takeLease(fileOf(folder, node)) });
+        } catch {
+          // What is wrong with the folder is said when a mirror of it is opened.
+        }
+      }
+    },
+    /** Looks for the locks of the other workers. Returns whether a free one has to be watched. */
+    check(workers: readonly FleetWorker[]): boolean {
+      const before = free;
+      free = new Map();
+      for (const other of workers) {
+        if (other.name === node) continue;
+        for (const disk of [...Object.keys(other.disks), ...other.left]) watch(disk, other, before);
+      }
+      return free.size > 0;
+    },
+    close(): void {
+      for (const { folder, lease } of held.values()) {
+        lease.release();
+        rmSync(`${fileOf(folder, node)}-lease`, { force: true });
+      }
+      held.clear();
+    },
+  };
+}
+
+function fileOf(folder: string, node: string): string {
+  return join(folder, `.crm-mirror-${node}`);
+}
+
+function isLocked(folder: string, node: string): boolean {
+  try {
+    return isLeased(fileOf(folder, node));
+  } catch {
+    // A file that is being created or removed.
+    return true;
   }
 }

@@ -1,6 +1,19 @@
 /**
  * Reads what the workers of a folder know of each other in Redis, drains them, and tells which
  * mirrors nobody can serve, because no living worker has the disk they are on.
+ *
+ * Decides which worker serves a mirror. Every worker computes the same from what Redis knows, so no
+ * worker leads and nothing is stored. A pure function of the mirror and the workers, whatever their
+ * order: of those that may serve the mirror, the one with the highest score for it (weighted
+ * rendezvous hashing).
+ *
+ *   a worker may serve a mirror that it knows, unless it is draining, if
+ *     the disk of the mirror's snapshot is known, and the worker has that disk
+ *     or no disk is known
+ *
+ *   a worker     moves
+ *   comes        only the mirrors that it gets: its share by its slots
+ *   goes         only the mirrors that it had
  */
 import { z } from 'zod';
 import { renderProblem } from '../../domain/errors.ts';
@@ -8,14 +21,13 @@ import { counted } from '../../domain/values/counted.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';
 import { aliveMs, fleetKeys, fleetScript } from '../queues/node-heartbeat.ts';
 import { type Quick, repliesTo } from '../queues/redis-connections.ts';
-import type { FleetNode } from './mirror-owner.ts';
 
 /** A living worker of the fleet. */
 export interface FleetWorker extends FleetNode {
   host: string;
   /** When it started, in milliseconds since the epoch. */
   since: number;
-  /** The disks that it has, but has left because locks do not work there (disk-locks.ts). */
+  /** The disks that it has, but has left because locks do not work there (fleet-member.ts). */
   left: readonly string[];
   /** When it last showed that it is alive, in milliseconds since the epoch by Redis' clock. */
   beatAt: number;
@@ -111,12 +123,12 @@ export async function readFleet(
 }
 
 /** Returns the names of the mirrors that a worker serves. */
-export function servedBy({ mirrors }: Pick<Fleet, 'mirrors'>, node: string): string[] {
+export function servedBy({ mirrors }: Fleet, node: string): string[] {
   return mirrors.filter(({ holder }) => holder === node).map(({ name }) => name);
 }
 
 /** Returns the mirrors that no process serves. */
-export function unserved({ mirrors }: Pick<Fleet, 'mirrors'>): FleetMirror[] {
+export function unserved(mirrors: readonly FleetMirror[]): FleetMirror[] {
   return mirrors.filter(({ holder }) => holder === undefined);
 }
 
@@ -146,7 +158,7 @@ const mostNames = 5;
  */
 export function mirrorsWithoutDisk({ nodes, mirrors }: Fleet): FleetMirror[] {
   if (nodes.length === 0) return [];
-  return unserved({ mirrors }).filter((one) => isWithoutDisk(one, nodes));
+  return unserved(mirrors).filter((one) => isWithoutDisk(one, nodes));
 }
 
 /** Returns whether the disk of the mirror is known, and is none of these workers'. */
@@ -168,4 +180,42 @@ export function missingDiskWords(missing: readonly FleetMirror[]): string[] {
       '`worker -c FILE --accept-lost-snapshot` there once';
     return renderProblem({ reason, fix });
   });
+}
+
+export interface FleetNode {
+  name: string;
+  /** How many runs it has in progress at once, at most: its share of the mirrors. */
+  slots: number;
+  /** The mirrors of its folder, by the id of the disk of their snapshots. */
+  disks: Readonly<Record<string, ReadonlySet<string>>>;
+  isDraining: boolean;
+}
+
+/** Returns the name of the worker that serves the mirror; undefined if none may. */
+export function ownerOf(
+  { name, disk }: { name: string; disk: string | undefined },
+  nodes: readonly FleetNode[],
+): string | undefined {
+  let owner: string | undefined;
+  let highest = 0;
+  for (const node of nodes) {
+    const known = disk === undefined ? Object.values(node.disks) : [node.disks[disk]];
+    if (node.isDraining || !known.some((mirrors) => mirrors?.has(name))) continue;
+    const score = node.slots / -Math.log(chanceOf(`${node.name}\n${name}`));
+    if (score < highest || (score === highest && node.name > (owner ?? ''))) continue;
+    owner = node.name;
+    highest = score;
+  }
+  return owner;
+}
+
+/** Returns a number between 0 and 1, evenly spread (FNV-1a, with the finalizer of MurmurHash3). */
+function chanceOf(text: string): number {
+  let hash = 0x81_1c_9d_c5;
+  for (let at = 0; at < text.length; at += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(at), 0x01_00_01_93);
+  }
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85_eb_ca_6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2_b2_ae_35);
+  return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32 + 2 ** -33;
 }

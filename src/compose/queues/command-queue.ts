@@ -8,8 +8,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { Invalid, Unavailable } from '../../domain/errors.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 import { takeJobs } from './job-consumer.ts';
-import { commandsOf, prefix } from './queue-names.ts';
-import { connectPatiently, connectQuickly } from './redis-connections.ts';
+import { commandsOf, prefix, connectPatiently, connectQuickly } from './redis-connections.ts';
 import type { QueuePlace } from './shared-connections.ts';
 
 const kept = { age: 3_600 };

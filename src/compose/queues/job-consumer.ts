@@ -9,7 +9,7 @@ import {
   type WorkerOptions,
 } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
-import { prefix } from './queue-names.ts';
+import { prefix } from './redis-connections.ts';
 import type { JobBell } from './job-bell.ts';
 import type { Connections } from './shared-connections.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
@@ -31,7 +31,7 @@ const checkMs = 3_000;
  * it stalled, that is, within 11 s. A job is never abandoned, no matter how many workers die while
  * processing it.
  */
-const settings = {
+const fixed = {
   prefix,
   lockDuration: 5_000,
   maxStalledCount: 1_000_000,
@@ -40,7 +40,9 @@ const settings = {
   skipStalledCheck: true,
 };
 
-export interface TakeOptions<Data> extends Pick<WorkerOptions, 'concurrency' | 'settings'> {
+export interface TakeOptions<Data> {
+  concurrency?: number;
+  settings?: WorkerOptions['settings'];
   connections: Connections;
   clock: Clock;
   /**
@@ -66,7 +68,7 @@ class Taker<Data> extends Worker<Data> {
 /** Processes jobs until it is closed. Closing takes no more, and waits for those in progress. */
 export function takeJobs<Data>(
   name: string,
-  { connections, clock, work, ...options }: TakeOptions<Data>,
+  { connections, clock, work, concurrency = 1, settings }: TakeOptions<Data>,
 ): { close(): Promise<void> } {
   const { patient: redis, bell } = connections;
   const underWay = new Set<Promise<unknown>>();
@@ -78,7 +80,7 @@ export function takeJobs<Data>(
     await job.moveToDelayed(clock.now() + retrySchedules.jobElsewhere.firstMs, token);
     throw new DelayedError();
   };
-  const own = { connection: redis, ...settings, ...options };
+  const own = { connection: redis, ...fixed, concurrency, ...(settings && { settings }) };
   const worker = new Taker<Data>(name, take, own, waitingFor(bell));
   const checks = checkForDead(worker, clock);
   worker.on('error', checks.again);

@@ -28,21 +28,24 @@
  */
 import { z } from 'zod';
 import { fleetKeys, fleetScript } from './node-heartbeat.ts';
-import { prefix } from './queue-names.ts';
-import type { Quick } from './redis-connections.ts';
+import { prefix, type Quick } from './redis-connections.ts';
 
-export interface Candidate {
+export interface Claimed {
   /** The name of the snapshot; its copies share it. */
   snapshot: string;
   /** How many times the snapshot was opened for writing. */
   generation: number;
+  /** The disk of the snapshot, as `fleetKeys` describes it; '' if its folder has no id. */
+  disk: string;
+}
+
+/** A snapshot that a worker wants to serve. */
+export interface Candidate extends Claimed {
   /** Whether the snapshot was restored from a backup. */
   restored: boolean;
   acceptLost: boolean;
   /** Whether this worker was told to stand by within the last ten seconds. */
   stoodBy: boolean;
-  /** The disk of the snapshot, as `fleetKeys` describes it; '' if its folder has no id. */
-  disk: string;
   /** Whether the mirror may be on another disk than before. */
   mayMove: boolean;
 }
@@ -124,7 +127,7 @@ export function openLockStore({ redis, ask }: Quick, mirror: string, node = '') 
      * Returns whether this worker still has the mirror. To be called when its locks are in doubt.
      * If Redis was emptied, stores the lock again.
      */
-    async keep(of: Pick<Candidate, 'snapshot' | 'generation' | 'disk'>): Promise<boolean> {
+    async keep(of: Claimed): Promise<boolean> {
       return (await run(keepScript, of.snapshot, of.generation, of.disk)) === 1;
     },
     /** Releases the mirror, so that another worker can claim it immediately. */

@@ -14,8 +14,7 @@
  */
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
-import { prefix } from './queue-names.ts';
-import type { Quick } from './redis-connections.ts';
+import { prefix, type Quick } from './redis-connections.ts';
 
 /** The period of silence after which a worker counts as dead. */
 export const aliveMs = 10_000;

@@ -63,7 +63,7 @@ export interface SealOptions {
 
 /** Undefined if the key of the memory is missing. Without `random`, it can only decrypt. */
 export function sealIn(
-  { mirror, memory }: Pick<Config, 'mirror' | 'memory'>,
+  { mirror, memory }: Config,
   random: SealOptions['random'] = () => new Uint8Array(),
 ): Seal | undefined {
   const key = readMemoryKey(memory.keyFile)?.secret;

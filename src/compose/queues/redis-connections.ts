@@ -5,7 +5,6 @@
 import { Queue } from 'bullmq';
 import { type ChainableCommander, Redis } from 'ioredis';
 import { Unavailable } from '../../domain/errors.ts';
-import { prefix } from './queue-names.ts';
 import { QuickRedis } from '../../http/rate-limit/shared/quick-redis.ts';
 import { retryMs } from '../../http/rate-limit/shared/redis-reconnect.ts';
 
@@ -123,4 +122,30 @@ export function connectPatiently(url: string): Patient {
       else redis.disconnect();
     },
   };
+}
+
+/** The prefix of all keys in Redis. */
+export const prefix = 'crm-mirror';
+
+/** Returns the name of the queue of runs. */
+export function runsOf(mirror: string): string {
+  return `runs-${mirror}`;
+}
+
+/** Returns the name of the queue of events. */
+export function eventsOf(mirror: string): string {
+  return `events-${mirror}`;
+}
+
+/**
+ * Returns the name of a queue of commands. Commands that run alone may take hours, so the others
+ * have a queue of their own and do not wait for them.
+ */
+export function commandsOf(mirror: string, how: 'beside' | 'alone'): string {
+  return how === 'alone' ? `commands-${mirror}` : `errands-${mirror}`;
+}
+
+/** Returns the name of the sentinel's queue. */
+export function looksOf(mirror: string): string {
+  return `sentinel-${mirror}`;
 }

@@ -4,16 +4,28 @@
  * tick that arrives while its run is waiting joins that run, so missed ticks are made up for only
  * once.
  *
+ * An entry of the schedule consists of several keys (BullMQ's job schedulers), each of which can be
+ * evicted or removed by hand: without one of them BullMQ makes no run of it any more, so what Redis
+ * has lost is found and stored again.
+ *
  * A job holds only the name of its tick. While Redis is away, nothing is due; BullMQ keeps trying
  * to reconnect, and continues when Redis is back.
  */
-import { type Job, Queue } from 'bullmq';
-import { evictionPolicyIn, hearOf } from './redis-connections.ts';
+import { type Job, Queue, type QueueOptions } from 'bullmq';
+import {
+  evictionPolicyIn,
+  hearOf,
+  looksOf,
+  prefix,
+  runsOf,
+  eventsOf,
+  connectQuickly,
+  type Quick,
+} from './redis-connections.ts';
 import type { QueuePlace } from './shared-connections.ts';
 import { takeJobs } from './job-consumer.ts';
-import { looksOf, prefix, runsOf } from './queue-names.ts';
-import { dueIn, looks, runs, type Schedule, type Tick, ticks } from './run-schedule.ts';
-import { dueSettings, storeEntries } from './stored-schedule.ts';
+import { dueAfter } from '../../config/schema/cron-pattern.ts';
+import { countsOf, type QueueCounts } from './event-queue.ts';
 
 export type RunQueue = ReturnType<typeof openRunQueue>;
 
@@ -29,7 +41,11 @@ export function openRunQueue({
 }: QueuePlace & { notice(lost: string | undefined): void }) {
   const { patient: redis } = connections;
   const heard = hearOf(redis, notice);
-  const settings = dueSettings(clock);
+  // By them, BullMQ computes when an entry is due as everything else here does.
+  const settings: NonNullable<QueueOptions['settings']> = {
+    repeatStrategy: (after, { pattern = '', tz = 'UTC' }) =>
+      dueAfter(pattern, tz, Math.max(after, clock.now())),
+  };
   const rows = [
     { name: runsOf(mirror), due: runs },
     { name: looksOf(mirror), due: looks },
@@ -86,3 +102,138 @@ export function openRunQueue({
     },
   };
 }
+
+/** The runs that a schedule may contain. The sentinel runs in parallel with them. */
+const runs = ['full', 'fast', 'templates'] as const;
+const looks = ['sentinel'] as const;
+const ticks = [...runs, ...looks];
+export type Tick = (typeof ticks)[number];
+
+/** Returns what an entry is called in text. */
+export function tickWords(tick: Tick): string {
+  return tick === 'sentinel' ? 'unsubscribe check' : tick;
+}
+
+/** Defines when the entries are due. */
+export interface Schedule {
+  /** Cron patterns; a pattern with six fields begins with seconds. */
+  patterns: Readonly<Record<Tick, string | undefined>>;
+  timezone: string;
+}
+
+/** Returns the entries that have a pattern. */
+export function dueIn({ patterns }: Schedule): { tick: Tick; pattern: string }[] {
+  return ticks.flatMap((tick) => {
+    const pattern = patterns[tick];
+    return pattern === undefined ? [] : [{ tick, pattern }];
+  });
+}
+
+/** How many ended jobs BullMQ keeps for its statistics; the history is in the snapshot. */
+const kept = { count: 100 };
+
+interface StoredEntries {
+  wanted: readonly { tick: Tick; pattern: string }[];
+  timezone: string;
+  now: number;
+}
+
+/**
+ * Replaces the entries of a queue with these. Returns those that were not stored like this, or of
+ * which a part was lost.
+ */
+async function storeEntries(
+  queue: Queue,
+  { wanted, timezone: tz, now }: StoredEntries,
+): Promise<Tick[]> {
+  await queue.setGlobalConcurrency(1);
+  const mended: Tick[] = [];
+  const stored = await queue.getJobSchedulers();
+  for (const { tick, pattern } of wanted) {
+    const known = stored.find(({ key }) => key === tick);
+    const isSame = known?.pattern === pattern && known.tz === tz;
+    if (isSame && (await isPending(queue, jobOf(tick, known.next)))) continue;
+    // BullMQ refuses an id that is there, so what may remain of the entry goes first. What cannot
+    // be removed belongs to an entry that another caller has stored meanwhile, and is replaced.
+    await queue.removeJobScheduler(tick);
+    for (const at of new Set([known?.next, dueAfter(pattern, tz, now)])) {
+      await queue.remove(jobOf(tick, at)).catch(() => undefined);
+    }
+    const opts = { removeOnComplete: kept, removeOnFail: kept };
+    await queue.upsertJobScheduler(tick, { pattern, tz }, { name: tick, opts });
+    mended.push(tick);
+  }
+  const names = new Set<string>(wanted.map(({ tick }) => tick));
+  for (const { key } of stored) {
+    if (!names.has(key)) await queue.removeJobScheduler(key);
+  }
+  return mended;
+}
+
+function jobOf(tick: Tick, at: number | undefined): string {
+  return `repeat:${tick}:${at}`;
+}
+
+/**
+ * Returns whether a run is stored, and in a list from which a worker takes it. It may have been due
+ * while no worker had the mirror: storing the entry again would replace it by a later one.
+ */
+async function isPending(queue: Queue, id: string): Promise<boolean> {
+  const [job, state] = await Promise.all([queue.getJob(id), queue.getJobState(id)]);
+  return job !== undefined && pendingStates.has(state);
+}
+
+const pendingStates = new Set<string>(['delayed', 'waiting', 'active', 'prioritized']);
+
+export interface Depth extends QueueCounts {
+  mirror: string;
+  queue: 'runs' | 'events';
+}
+
+/** Opens the view of a mirror, on a connection of its own or on `quick`. Closing it closes both. */
+export function viewQueues(mirror: string, at: { url: string } | { quick: Quick }) {
+  const quick = 'url' in at ? connectQuickly(at.url) : at.quick;
+  const runs = quick.queue(runsOf(mirror));
+  const events = quick.queue(eventsOf(mirror));
+  const looks = quick.queue(looksOf(mirror));
+  const depthOf = async (queue: Depth['queue'], of: Queue): Promise<Depth> => ({
+    mirror,
+    queue,
+    ...(await quick.ask(() => countsOf(of))),
+  });
+  return {
+    queues: [runs, events],
+    /** Returns the depth of each queue. Throws Unavailable while Redis is away. */
+    depths: () => Promise.all([depthOf('runs', runs), depthOf('events', events)]),
+    /**
+     * Returns the runs of the schedule that Redis has, soonest first, in milliseconds since the
+     * epoch. Throws Unavailable while Redis is away.
+     */
+    async due(): Promise<{ tick: Tick; at: number }[]> {
+      const all = await quick.ask(() =>
+        Promise.all(
+          [runs, looks].map(async (queue) => {
+            const found: { tick: Tick; at: number }[] = [];
+            for (const { key, next } of await queue.getJobSchedulers()) {
+              const tick = ticks.find((known) => known === key);
+              const isThere =
+                tick && next !== undefined && (await isPending(queue, jobOf(tick, next)));
+              if (isThere) found.push({ tick, at: next });
+            }
+            return found;
+          }),
+        ),
+      );
+      return all.flat().toSorted((a, b) => a.at - b.at);
+    },
+    /**
+     * Returns by which policy Redis drops keys when its memory is full; undefined if it drops none
+     * or does not say so. Throws Unavailable while Redis is away.
+     */
+    evictsBy: async () => evictionPolicyIn(await quick.ask(() => quick.redis.info('memory'))),
+    close: () => quick.close(),
+  };
+}
+
+/** The queues to show. The caller closes the view. */
+export type QueueView = ReturnType<typeof viewQueues>;

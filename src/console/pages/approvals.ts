@@ -4,7 +4,7 @@
  */
 import { type GuardClass, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import { countWords } from '../../engine/report/guard-text.ts';
-import { changeName } from '../../compose/output/change-words.ts';
+import { changeName } from '../../compose/output/format-values.ts';
 import { csvLines } from '../../compose/output/write-export.ts';
 import {
   approvedSections,

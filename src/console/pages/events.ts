@@ -3,14 +3,18 @@ import { isExpected } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { shortHash } from '../../engine/context/person-identity.ts';
 import { instant } from '../../compose/output/format-values.ts';
-import { type LoggedDeliveries, readDeliveries } from '../../compose/queues/delivery-log.ts';
+import {
+  type LoggedDeliveries,
+  readDeliveries,
+  readWaitingEvents,
+  type WaitingEvents,
+} from '../../compose/queues/event-queue.ts';
 import { sealIn } from '../../compose/queues/payload-encryption.ts';
-import { readWaitingEvents, type WaitingEvents } from '../../compose/queues/event-queue.ts';
 import { actionForm, pagerLinks } from '../view/form.ts';
 import { html, type Html, prose, sectionsHtml, tiles } from '../../views/render/html.ts';
 import { numbers, type Section, type TableRow } from '../../views/sections.ts';
 import { readerOf } from '../view/console-text.ts';
-import { type Page, type PageRequest } from '../view/page.ts';
+import type { Page, PageRequest } from '../view/page.ts';
 
 const shown = 50;
 

@@ -4,7 +4,8 @@
  */
 import { withCommas } from '../../domain/values/counted.ts';
 import { instant, lasting } from '../../compose/output/format-values.ts';
-import type { CommandAnswer } from '../../compose/separate-process.ts';
+import { documentIn, type Job, rehearsalSubject } from '../view/jobs.ts';
+import type { CommandAnswer } from '../../compose/process-shell.ts';
 import { maskedText } from '../../views/lookup/person-names.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import {
@@ -16,7 +17,6 @@ import {
 } from '../../views/run/rehearsal.ts';
 import { html, type Html, sectionsHtml, tiles, timeOf, timeText } from '../../views/render/html.ts';
 import { actionForm, jobSection, textField } from '../view/form.ts';
-import { documentIn, type Job, rehearsalSubject } from '../view/jobs.ts';
 import { linkTo, type Page, type PageRequest } from '../view/page.ts';
 import { readerOf } from '../view/console-text.ts';
 

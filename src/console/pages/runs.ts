@@ -3,7 +3,7 @@ import { ops } from '../../domain/change.ts';
 import type { RunFilter } from '../../store/tables/run-history.ts';
 import { plannedAgain } from '../../store/tables/journal.ts';
 import { withMemory } from '../../store/memory/memory.ts';
-import { changeName, outcomeName } from '../../compose/output/change-words.ts';
+import { changeName, outcomeName } from '../../compose/output/format-values.ts';
 import { changeOf, listedRuns } from '../../views/status/run-history.ts';
 import {
   changeItem,

@@ -7,10 +7,10 @@ import { counted, withCommas } from '../../domain/values/counted.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
 import { countWords } from '../../engine/report/guard-text.ts';
 import { heldIn } from '../../engine/report/run-summary.ts';
-import type { CommandAnswer } from '../../compose/separate-process.ts';
-import { exitCode } from '../../compose/output/exit-codes.ts';
-import { changeName } from '../../compose/output/change-words.ts';
-import { instant } from '../../compose/output/format-values.ts';
+import { documentIn, type Job, undoSubject } from '../view/jobs.ts';
+import type { CommandAnswer } from '../../compose/process-shell.ts';
+import { exitCode } from '../../compose/output/failure-report.ts';
+import { changeName, instant } from '../../compose/output/format-values.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { cannotSection, sampleSection, type Who } from '../../views/run/change-groups.ts';
 import {
@@ -21,7 +21,6 @@ import {
 } from '../../views/run/run-document.ts';
 import { restSection } from '../../views/run/run-sections.ts';
 import { actionForm, jobSection, signersWords } from '../view/form.ts';
-import { documentIn, type Job, undoSubject } from '../view/jobs.ts';
 import { html, type Html, prose, sectionsHtml, timeOf } from '../../views/render/html.ts';
 import { link, linkTo, type Page, type PageRequest } from '../view/page.ts';
 import type { Text } from '../../views/sections.ts';

@@ -11,15 +11,20 @@ import { readStanding, type Standing } from '../../views/status/mirrors.ts';
 import { askRedis, type NextRuns, readNextRuns } from '../../views/status/next-runs.ts';
 import type { Platform } from '../../platform/platform.ts';
 import { assemble } from '../../compose/assemble-mirror.ts';
-import type { Assembled, CommandForm, Shell } from '../../compose/process-shell.ts';
+import {
+  type Assembled,
+  type CommandForm,
+  type Shell,
+  type CommandAnswer,
+  runSeparately,
+} from '../../compose/process-shell.ts';
 import { connect } from '../../compose/platform-connection.ts';
-import { type CommandAnswer, runSeparately } from '../../compose/separate-process.ts';
-import { exitCode } from '../../compose/output/exit-codes.ts';
+import { createJobs, type Jobs } from './jobs.ts';
+import { exitCode } from '../../compose/output/failure-report.ts';
 import { renderLine } from '../../compose/output/text-style.ts';
-import type { QueueView } from '../../compose/queues/queue-view.ts';
+import type { QueueView } from '../../compose/queues/run-queue.ts';
 import { see, type Seen } from '../../views/lookup/seen-mirror.ts';
 import type { User } from '../access/access-rules.ts';
-import { createJobs, type Jobs } from './jobs.ts';
 
 /** A mirror that the console shows. */
 export interface ConsoleMirror {
@@ -135,7 +140,9 @@ export function consoleMirror(
     async statusAndNext() {
       const seen = kept.read();
       const { queues } = options;
-      const next = queues ? readNextRuns(queues, seen.status) : askRedis(config, seen.status);
+      const next = queues
+        ? readNextRuns(queues, seen.status.worker)
+        : askRedis(config, seen.status.worker);
       return { ...seen, next: await next };
     },
     async read({ seesAddresses }, read) {

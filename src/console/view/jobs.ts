@@ -5,8 +5,8 @@
  */
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
-import type { CommandAnswer } from '../../compose/separate-process.ts';
 import { explain } from '../../compose/output/failure-report.ts';
+import type { CommandAnswer } from '../../compose/process-shell.ts';
 
 /** What is done: a rehearsal, the plan of an undo, or the undo itself. */
 export type JobKind = 'rehearse' | 'undo-plan' | 'undo';

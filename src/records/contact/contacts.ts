@@ -5,7 +5,12 @@
 import type { Change, Op } from '../../domain/change.ts';
 import { Rejected } from '../../domain/errors.ts';
 import type { Entry } from '../../domain/do-not-contact.ts';
-import { type ObservedRow, type RecordedRow, canonicalJson } from '../../domain/record.ts';
+import {
+  type ObservedRow,
+  type RecordedRow,
+  canonicalJson,
+  type Key,
+} from '../../domain/record.ts';
 import type { CanaryBound } from '../../domain/guards/canary.ts';
 import type { Enrolled, Platform } from '../../platform/api-client.ts';
 import {
@@ -136,7 +141,7 @@ export function connectContacts(options: ContactOptions) {
       return { rows, total, date, parts: namedIn(contacts), others };
     },
     /** Reads what the platform shows for a person's address, and under the recorded id. */
-    read: (known: Pick<RecordedRow, 'key' | 'id'>, signal: AbortSignal) =>
+    read: (known: { key: Key; id: string | undefined }, signal: AbortSignal) =>
       readAll(access, known, signal),
     /** Looks for a recorded contact that no page contained: by its id, then by its address. */
     find: (row: RecordedRow, signal: AbortSignal) => find(access, row, signal),

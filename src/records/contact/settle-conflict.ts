@@ -46,11 +46,12 @@ export interface SettlementAsked {
 /** Why a conflict cannot be settled, or the changes to the list and the row to record. */
 export type Settled =
   | { refused: { reason: string; fix: string } }
-  | (Pick<ListChanges, 'frees'> & {
+  | {
+      frees?: ListChanges['frees'];
       adds: RememberedOptOut[];
       ends: ListChanges['ends'];
       row: RecordedRow | undefined;
-    });
+    };
 
 /** Returns what to record, or why the conflict cannot be settled this way. */
 export function settle(states: ContactStates, rules: PersonRules, asked: SettlementAsked): Settled {

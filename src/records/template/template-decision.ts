@@ -58,6 +58,7 @@ import {
 import { mostLevels } from '../../domain/values/lossless-json.ts';
 import { guardOf, type Change, type ChangeReason, type DoneChange } from '../../domain/change.ts';
 import { templateCreateBody } from '../../platform/request-schemas.ts';
+import type { Complaint } from '../../domain/problem-causes.ts';
 
 /** The policy for templates that were edited, or that the source lacks. */
 export interface TemplatePolicy {
@@ -230,9 +231,7 @@ function noteOf(
   return { kind: 'template', key, id, ownership, body: canonicalJson(recorded), desired, ...sight };
 }
 
-type Found = Pick<RecordProblem, 'cause' | 'about' | 'reason' | 'fix'>;
-
-function problem(key: string, kind: RecordProblem['class'], fault: Found): RecordProblem {
+function problem(key: string, kind: RecordProblem['class'], fault: Complaint): RecordProblem {
   return { kind: 'template', key, class: kind, part: '', ...fault };
 }
 

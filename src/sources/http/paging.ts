@@ -38,7 +38,7 @@ interface Paging {
 }
 
 /** Creates the paging for one read. `isProven`: a missing cursor marks the end. */
-export function createPaging({ url, page }: Paged, host: string, isProven: boolean): Paging {
+export function createPaging({ url, page }: HttpOptions, host: string, isProven: boolean): Paging {
   if (!page) return { first: url, missing: undefined, after: () => ({ end: 'marked' }) };
   const { cursor, param = '', number = '', first = 1, size, sizeValue } = page;
   const sized = size === undefined ? url : withParam(url, size, String(sizeValue));
@@ -121,10 +121,8 @@ function withParam(url: string, name: string, value: string): string {
   return `${url}${mark}${queryValue(name)}=${queryValue(value)}`;
 }
 
-type Paged = Pick<HttpOptions, 'url' | 'page'>;
-
 /** Returns what to do to read the rest of a list, with the setting that a sign suggests. */
-export function howToReadOn({ url, page }: Paged, sign?: Sign): string {
+export function howToReadOn({ url, page }: HttpOptions, sign?: Sign): string {
   if (page)
     return page.cursor === undefined ? 'correct page' : 'correct page.cursor and page.param';
   const [first] = sign?.place ? settingsFor(sign.place, url) : [];

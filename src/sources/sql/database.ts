@@ -87,7 +87,7 @@ export function firstRows(
   reach: Reach,
   { table, most }: { table: string; most: number },
   around: Around,
-): Pick<Source, 'read'> {
+): Source {
   return {
     async *read() {
       yield await withSession(reach, around, async (session) => {

@@ -118,7 +118,9 @@ export interface Place {
 }
 
 /** The changes after one position, up to and including another. */
-export interface Stretch extends Place {
+export interface Stretch extends Place, After {}
+
+interface After {
   afterPhase: number;
   afterKind: string;
   afterKey: string;
@@ -142,7 +144,7 @@ type Chunks<P> = (parameters: P, from?: Place) => Generator<Stretch>;
  * the place after which the first one begins.
  */
 export function stretchesOf<P extends object>(db: Statements, clause: string): Chunks<P> {
-  const bound = db.one<Omit<Stretch, keyof Place>, Place>(
+  const bound = db.one<After, Place>(
     `select phase, kind, key, seq ${clause}
        and (phase, kind, key, seq) > (@afterPhase, @afterKind, @afterKey, @afterSeq)
      order by phase, kind, key, seq limit 1 offset ${most - 1}`,
@@ -156,6 +158,6 @@ export function stretchesOf<P extends object>(db: Statements, clause: string): C
   };
 }
 
-function behind({ phase, kind, key, seq }: Place): Omit<Stretch, keyof Place> {
+function behind({ phase, kind, key, seq }: Place): After {
   return { afterPhase: phase, afterKind: kind, afterKey: key, afterSeq: seq };
 }

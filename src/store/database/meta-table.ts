@@ -9,7 +9,7 @@ import type { Statements } from './prepared-statements.ts';
 export function storedFact<Value>(name: string, what: string) {
   const { encode, decode } = storedJson<Value>(what);
   return {
-    read(meta: Pick<Meta, 'get'>): Value | undefined {
+    read(meta: Meta): Value | undefined {
       const text = meta.get(name);
       return text === undefined ? undefined : decode(text);
     },

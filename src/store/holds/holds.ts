@@ -79,11 +79,15 @@ export interface ListedChange {
 }
 
 /** A held change as a plan shows it, with the latest decision about it, if one is in force. */
-export interface HeldChange extends ListedChange {
-  /** Since when it waits, in milliseconds since the epoch. */
-  since: number;
+export interface HeldChange extends HeldRecord {
   /** Whether another change of the plan creates the person that it opts in. */
   isFurther: 0 | 1;
+}
+
+/** A change that is held, with what was decided about it. */
+interface HeldRecord extends ListedChange {
+  /** Since when it waits, in milliseconds since the epoch. */
+  since: number;
   verdict: 'approved' | 'rejected' | null;
   decision: string | null;
   decidedAt: number | null;
@@ -105,17 +109,21 @@ export interface ApprovalSignature {
 type StoredSignature = ApprovalSignature & { number: number };
 
 /** Changes of a plan that one decision can cover. `op` is the operation as plans show it. */
-export interface HeldGroup {
+export interface ChangeCount {
   guard: GuardClass;
   op: string;
   part: string;
   n: number;
+}
+
+/** Changes that are held, with what approves them. */
+export interface HeldGroup extends ChangeCount {
   /** The approval in force; null if nobody has approved them. */
   approval: string | null;
 }
 
 /** What became of some of the changes that an approval covers. */
-interface DecidedGroup extends Omit<HeldGroup, 'approval'>, Decider {
+interface DecidedGroup extends ChangeCount, Decider {
   /** How many of the records have been done under it, by which run; null if by none. */
   done: number;
   run: string | null;
@@ -319,7 +327,7 @@ function plansIn(db: Statements) {
   );
   const ofRecord = db.all<
     { kind: RecordTypeName; key: Key; approvals: readonly string[] },
-    Omit<HeldChange, 'isFurther'>
+    HeldRecord
   >(
     `select ${heldColumns} from hold h ${decided}
      where h.kind = @kind and h.key = @key and h.ended_at is null and h.undoes = '' ${order}`,

@@ -159,13 +159,17 @@ export function entryIn(body: string): AuditEntry | undefined {
   }
 }
 
-export interface StoredEntry {
+/** What the hash of an entry covers. */
+interface HashedEntry {
   /** The number of the entry; they follow each other without a gap. */
   seq: number;
   /** The person's mark, 16 bytes; null if the entry concerns nobody. */
   person: Buffer | null;
   /** The text of the entry, as `encodeEntry` returns it. */
   body: string;
+}
+
+export interface StoredEntry extends HashedEntry {
   /** 32 bytes. */
   hash: Buffer;
 }
@@ -182,7 +186,7 @@ const nobody = Buffer.alloc(16);
  * and the hash before. So an entry cannot be changed, removed or moved without changing the hash of
  * every later one, and a signed checkpoint fixes the hash of all entries up to its own.
  */
-export function hashOf(before: Buffer, { seq, person, body }: Omit<StoredEntry, 'hash'>): Buffer {
+export function hashOf(before: Buffer, { seq, person, body }: HashedEntry): Buffer {
   const about = person ?? nobody;
   return hash('sha256', Buffer.concat([before, about, Buffer.from(`${seq}\n${body}`)]), 'buffer');
 }

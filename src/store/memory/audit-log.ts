@@ -42,7 +42,11 @@ export interface Checkpoint {
   signature: Buffer;
 }
 
-export type Head = Pick<StoredEntry, 'seq' | 'hash'>;
+/** The number and the hash of an entry. */
+export interface Head {
+  seq: number;
+  hash: Buffer;
+}
 
 /** Returns the text that a checkpoint signs. */
 export function checkpointText(log: string, { seq, hash, at }: Head & { at: number }): string {
@@ -94,7 +98,7 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
     `${entries} where instr(body, ?) order by seq`,
   );
   const lastKey = value<[], string>('select public_key from checkpoint order by seq desc limit 1');
-  const signatures = each<[], Pick<Checkpoint, 'seq' | 'at'>>(
+  const signatures = each<[], { seq: number; at: number }>(
     'select seq, at from checkpoint order by seq desc',
   );
   const runNumber = value<[id: string], number>('select seq from run where id = ?');

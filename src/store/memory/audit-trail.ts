@@ -31,7 +31,7 @@ export function storedFault(meta: Meta): string | undefined {
 
 /** Remembers for `status` whether the log could be written. Returns a note if it could not. */
 export function noteFault(
-  { meta, transaction }: Remembering,
+  { meta, transaction }: Snapshot,
   fault: string | undefined,
 ): Problem | undefined {
   const says = fault && `it ${fault}; its entries wait in the snapshot`;
@@ -45,13 +45,11 @@ export function noteFault(
   };
 }
 
-type Remembering = Pick<Snapshot, 'unaudited' | 'runs' | 'meta' | 'transaction'>;
-
 /**
  * Moves a part of what the snapshot remembers to the log. Returns true if there may be more, or why
  * the log cannot be written: everything then stays in the snapshot.
  */
-export function drain({ log }: AuditTrail, snapshot: Remembering): true | string | undefined {
+export function drain({ log }: AuditTrail, snapshot: Snapshot): true | string | undefined {
   const more = drainSome(snapshot, log);
   return more instanceof Error ? notWritten(more) : more || undefined;
 }
@@ -59,7 +57,7 @@ export function drain({ log }: AuditTrail, snapshot: Remembering): true | string
 /** Signs what was added, and removes what is too old. Returns why that is not possible, if so. */
 export function closeEntries(
   { log, keepMs }: AuditTrail,
-  { meta, transaction }: Remembering,
+  { meta, transaction }: Snapshot,
   { at, prunes }: { at: number; prunes: boolean },
 ): string | undefined {
   const before = log.head().seq;
@@ -78,7 +76,7 @@ export function closeEntries(
  * memory cannot be written.
  */
 export function forgetInMemory(
-  { memory, audit, snapshot }: { memory: Memory; audit?: unknown; snapshot: Remembering },
+  { memory, audit, snapshot }: { memory: Memory; audit?: unknown; snapshot: Snapshot },
   person: { key: Key; contacts: readonly string[] },
   said: { at: number; by: string },
 ): void {
@@ -133,7 +131,7 @@ const atOnce = 500;
  *   it dies before the snapshot has dropped them  the log tells that it has them already
  *   the log cannot be written                     they stay in the snapshot, and the run says so
  */
-function drainSome(snapshot: Remembering, log: AuditLog): boolean | Error {
+function drainSome(snapshot: Snapshot, log: AuditLog): boolean | Error {
   const rows = snapshot.unaudited.next(atOnce);
   const last = rows.at(-1);
   if (!last) return false;
@@ -208,11 +206,7 @@ export function rememberHead(meta: Meta, log: AuditLog): void {
   storedHead.write(meta, { log: log.id, seq, hash: hash.toString('hex') });
 }
 
-function entriesOf(
-  rows: readonly UnauditedRow[],
-  { runs }: Remembering,
-  log: AuditLog,
-): Appended[] {
+function entriesOf(rows: readonly UnauditedRow[], { runs }: Snapshot, log: AuditLog): Appended[] {
   const named = new Set<string>();
   return rows.flatMap((row): Appended[] => {
     if (row.entry !== null) {
@@ -233,7 +227,7 @@ function entriesOf(
   });
 }
 
-const storedAsked = storedJson<Pick<RunEntry, 'by'> & Partial<RunEntry>>('who asked for a run');
+const storedAsked = storedJson<Partial<RunEntry> & { by: string }>('who asked for a run');
 const storedReason = storedJson<ChangeReason>('the reason of a change');
 
 function writeIn({ at, run, op, key, outcome, ...row }: UnauditedRow): Appended | undefined {

@@ -42,7 +42,7 @@ const columns = `e.seq, e.part, e.cause, nullif(e.contact, '') contact, e.made_a
   e.made_by "by", e.note`;
 
 /** Returns how often the list of a memory was written; 0 if that cannot be read. */
-export function writesIn(meta: Pick<MemoryTables['meta'], 'get'>): number {
+export function writesIn(meta: MemoryTables['meta']): number {
   return Number(meta.get('reached') ?? 0) || 0;
 }
 

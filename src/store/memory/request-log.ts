@@ -31,7 +31,7 @@ export interface LogOptions {
   bytes: number;
   /** Texts that are never stored, such as the API key. */
   hides: readonly string[];
-  clock: Pick<Clock, 'now' | 'sleep'>;
+  clock: Clock;
   /** Prints why requests are not logged. It is called once at most. */
   warn(reason: string): void;
 }

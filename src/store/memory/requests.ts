@@ -22,7 +22,7 @@ export interface Content {
   failure: string | null;
 }
 
-export interface StoredRequest {
+interface RequestRow {
   at: number;
   run: string | null;
   route: string;
@@ -33,6 +33,9 @@ export interface StoredRequest {
   /** The size of the response in bytes, and the number of records if it is a list. */
   size: number | null;
   rows: number | null;
+}
+
+export interface StoredRequest extends RequestRow {
   /** Keyed hashes of the person's address and of the contact's id. */
   person: Buffer | null;
   contact: Buffer | null;
@@ -52,15 +55,18 @@ export interface RequestFilter {
   person: string | ((address: string) => boolean) | undefined;
 }
 
-export type LoggedRequest = Omit<StoredRequest, 'person' | 'contact' | 'content'> & Content;
+export type LoggedRequest = RequestRow & Content;
 
 /**
  * The failed requests of a run, on one route and with one status (null without an answer). `at` is
  * when the last one was sent, in milliseconds since the epoch.
  */
-export interface FailedRequests {
-  route: string;
+export interface FailedRequests extends RefusedRoute {
   status: number | null;
+}
+
+interface RefusedRoute {
+  route: string;
   n: number;
   at: number;
 }
@@ -180,7 +186,7 @@ export function requestsIn(tables: MemoryTables) {
       ].join(' and ');
       const bound = { since, run: ofRun, route, count };
       const total = number<typeof bound>(`select count(*) from request where ${conditions}`);
-      const newest = all<typeof bound, Omit<StoredRequest, 'person' | 'contact'>>(
+      const newest = all<typeof bound, RequestRow & { content: Buffer }>(
         `select at, run, route, status, attempt, ms, size, rows, content
          from request where ${conditions} order by id desc limit @count`,
       )(bound).map(({ content, ...plain }) => ({ ...plain, ...secrets.open(content) }));
@@ -203,7 +209,7 @@ export function requestsIn(tables: MemoryTables) {
     },
     /** Returns, by route, the newest answer 429 and how many are among the newest rows. */
     lastRefused: () =>
-      all<[rows: number], Omit<FailedRequests, 'status'>>(
+      all<[rows: number], RefusedRoute>(
         `select route, count(*) n, max(at) at from request
          where status = 429 and id > (select max(id) from request) - ?
          group by route order by at desc`,

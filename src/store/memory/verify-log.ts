@@ -7,7 +7,7 @@
 import { createPublicKey } from 'node:crypto';
 import { Invalid } from '../../domain/errors.ts';
 import { type AuditLog, checkpointText, type Head } from './audit-log.ts';
-import { entryIn, firstHash, hashOf, type StoredEntry, type DecisionEntry } from './audit-entry.ts';
+import { entryIn, firstHash, hashOf, type StoredEntry } from './audit-entry.ts';
 import { isSigned, keyId } from './memory-key.ts';
 import { isSignedBy } from '../../domain/values/ed25519-key.ts';
 
@@ -49,7 +49,12 @@ interface Compared {
   start?: Head | undefined;
 }
 
-type Verified = Pick<AuditLog, 'id' | 'entries' | 'checkpoints'>;
+/** The log to verify: its entries in order, and its signed checkpoints. */
+interface Verified {
+  id: string;
+  entries: AuditLog['entries'];
+  checkpoints: AuditLog['checkpoints'];
+}
 
 /** Verifies a log. */
 export function verifyLog(
@@ -79,7 +84,10 @@ export function verifyLog(
     if (special?.type === 'pruning') {
       start = given ?? { seq: special.upTo, hash: Buffer.from(special.hash, 'hex') };
     }
-    if (special?.type === 'decision' && isSignedDecision(special) === false) {
+    if (
+      special?.type === 'decision' &&
+      isSignedDecision(special.statement, special.signer, special.evidence) === false
+    ) {
       add(row.seq, 'the signature of this approval does not fit what was signed');
     }
     if (row.body.startsWith(gapStart)) {
@@ -87,11 +95,11 @@ export function verifyLog(
       const which = known && `: the snapshot knew the log ${known.log} up to ${known.upTo}`;
       add(row.seq, `entries before this one are lost${which ?? ''}`);
       // The end was not cut, so it was written anew.
-      if (known?.log === log.id && known.upTo < row.seq) chain.replaced({ seq: known.upTo });
+      if (known?.log === log.id && known.upTo < row.seq) chain.replaced(known.upTo);
     }
     if (before) chain.follow(row, before);
     signed.check(row);
-    if (ends.some((end) => isOther(row, end))) chain.replaced(row);
+    if (ends.some((end) => isOther(row, end))) chain.replaced(row.seq);
     before = row;
   }
   if (first) chain.follow(first, start);
@@ -132,7 +140,7 @@ function checkChain(add: Add) {
       else add(after.seq + 1, missing(after.seq + 1, row.seq - 1));
     },
     /** Reports an entry that is not the one that is known from elsewhere. */
-    replaced({ seq }: Pick<Head, 'seq'>): void {
+    replaced(seq: number): void {
       add(seq, 'not the entry that was written here');
       breakAt(seq);
     },
@@ -224,11 +232,11 @@ const signatureForm = /^ed25519 ([\w+/=]+)$/;
  * Returns whether a decision is signed by the key that it names; undefined for a decision that
  * nobody has signed.
  */
-export function isSignedDecision({
-  evidence,
-  statement,
-  signer,
-}: Pick<DecisionEntry, 'evidence' | 'statement' | 'signer'>): boolean | undefined {
+export function isSignedDecision(
+  statement: string | null,
+  signer: string | null,
+  evidence: string | null,
+): boolean | undefined {
   if (statement === null || signer === null) return undefined;
   const [, signature = ''] = signatureForm.exec(evidence ?? '') ?? [];
   return isSignedBy(signer, statement, signature);

@@ -75,7 +75,10 @@ function addingIn(db: Statements) {
   };
 }
 
-interface Form extends Pick<DesiredRow, 'kind' | 'wants' | 'presence'> {
+interface Form {
+  kind: RecordTypeName;
+  wants: DesiredRow['wants'];
+  presence: DesiredRow['presence'];
   form: number;
 }
 
@@ -227,9 +230,12 @@ function sharedIn(db: Statements) {
       sharedStrange(range);
       sharedKnown(range);
     },
-    invalidateSharedIds: db.run<
-      { kind: RecordTypeName } & Required<Pick<Fault, 'cause' | 'reason' | 'fix'>>
-    >(
+    invalidateSharedIds: db.run<{
+      kind: RecordTypeName;
+      cause: Fault['cause'];
+      reason: string;
+      fix: string;
+    }>(
       `update temp.staged set reason = @reason, fix = @fix, cause = @cause,
          about = null, option = null, value = null, no_address = null
        where kind = @kind and key in (

@@ -1,5 +1,5 @@
 import { type Statements, withoutNull } from '../database/prepared-statements.ts';
-import type { ChangeState, DoneChange, JournaledChange } from '../../domain/change.ts';
+import type { ChangeState, DoneChange, JournaledChange, Op } from '../../domain/change.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { storedJson } from '../../domain/stored-json.ts';
 import { approvalsGiven, orderColumn } from './approval-order.ts';
@@ -30,12 +30,15 @@ interface PlanPart {
   phase: number;
 }
 
-type JournaledOp = Pick<JournaledChange, 'kind' | 'op'>;
-
 /** The number of changes of one record type, operation and state. */
-export interface JournalTally extends JournaledOp {
+export interface ChangeTally {
+  kind: RecordTypeName;
+  op: Op;
   state: ChangeState;
   n: number;
+}
+
+export interface JournalTally extends ChangeTally {
   /** How many of them opt in a person that the same run created. */
   further: number;
 }
@@ -115,7 +118,7 @@ export function changesIn(db: Statements) {
      * Adds a chunk of the staged plan, without the changes that guards withhold. `at` is when it
      * was planned, in milliseconds since the epoch. Returns what it added.
      */
-    adopt: db.all<Stretch & { run: string; at: number }, JournaledOp>(
+    adopt: db.all<Stretch & { run: string; at: number }, { kind: RecordTypeName; op: Op }>(
       `insert into change (run, ${carried}, state, planned_at, ${orderColumn})
        select @run, ${carried}, 'planned', @at, ${approvalsGiven}
        from temp.planned indexed by planned_in_order

@@ -16,9 +16,14 @@ interface Others {
   but: readonly Key[];
 }
 
-interface Name extends Pick<RecordProblem, 'kind' | 'key' | 'class' | 'part'> {
+interface Place extends RecordName {
+  part: string;
   /** The platform's id, if the problem concerns one of its records; '' means none, too. */
   target?: string | undefined;
+}
+
+interface Name extends Place {
+  class: ProblemClass;
 }
 
 /** The stored state of a problem; times are in milliseconds since the epoch. */
@@ -51,14 +56,22 @@ export interface Unread {
   refused: number;
   optOuts: RefusedOptOut[];
   /** The oldest opt-outs that may be waiting, because they cannot be read. */
-  unreadable: Pick<RecordProblem, 'kind' | 'key' | 'reason' | 'fix'>[];
+  unreadable: UnreadableOptOut[];
 }
 
 /** An opt-out that the platform rejected; times are in milliseconds since the epoch. */
-interface RefusedOptOut extends Pick<RecordProblem, 'kind' | 'key' | 'part' | 'reason' | 'fix'> {
+interface RefusedOptOut extends UnreadableOptOut {
+  part: string;
   /** The number of rejections; 0 after a release. */
   attempts: number;
   retryAt: number;
+}
+
+/** A conflict; `since` is in milliseconds since the epoch. */
+interface Conflict {
+  part: string;
+  reason: string;
+  fix: string;
   since: number;
 }
 
@@ -168,7 +181,7 @@ export function problemsIn(db: Statements) {
      where kind = @kind and key = @key and class = @class and part = @part and target = @target`,
     withoutNull,
   );
-  const drop = db.run<Omit<Name, 'class'>>(
+  const drop = db.run<Place>(
     `delete from problem
      where kind = @kind and key = @key and part = @part and target = @target`,
   );
@@ -192,7 +205,7 @@ export function problemsIn(db: Statements) {
          decided = ${keptDecision}, ${common.replaceAll(/\w+/g, '$& = excluded.$&')}`,
     ),
     /** Deletes the problems, of every class, of a record's part or of one of its contacts. */
-    drop: ({ target = '', ...name }: Omit<Name, 'class'>) => drop({ ...name, target }),
+    drop: ({ target = '', ...name }: Place) => drop({ ...name, target }),
     parked: db.all<[RecordTypeName, Key], Parked>(
       `select ${noticedColumns}, target, desired, attempts, retry_at "retryAt", since
        from problem where kind = ? and key = ? and desired is not null`,
@@ -278,7 +291,7 @@ export function retryLaterIn(db: Statements) {
     /** Counts the records with a problem, by record type, class, and whether it is parked. */
     counts: db.all<
       [],
-      Pick<RecordProblem, 'kind' | 'class'> & { parked: 0 | 1; n: number; since: number }
+      { kind: RecordTypeName; class: ProblemClass; parked: 0 | 1; n: number; since: number }
     >(
       `select kind, class, desired is not null parked, count(distinct key) n, min(since) since
        from problem where ${isHeard} group by kind, class, parked`,
@@ -290,15 +303,12 @@ export function retryLaterIn(db: Statements) {
     ),
     countRefusedOptOuts: db.number<[]>(`select count(*) from problem where ${refused}`),
     /** Returns the conflicts that concern a whole part (a channel); the key is the part. */
-    parts: db.all<[RecordTypeName], Pick<StoredProblem, 'part' | 'reason' | 'fix' | 'since'>>(
+    parts: db.all<[RecordTypeName], Conflict>(
       `select part, reason, fix, since from problem
        where kind = ? and class = 'conflict' and key = part order by since, part`,
     ),
     /** Returns up to `count` conflicts of records, oldest first. */
-    conflicts: db.all<
-      [RecordTypeName, count: number],
-      Pick<StoredProblem, 'key' | 'part' | 'reason' | 'fix' | 'since'>
-    >(
+    conflicts: db.all<[RecordTypeName, count: number], Conflict & { key: Key }>(
       `select key, part, reason, fix, since from problem
        where kind = ? and class = 'conflict' and key <> part and ${isHeard}
        order by since, key, part limit ?`,
@@ -390,7 +400,9 @@ export function unmanagedIn(db: Statements) {
 }
 
 /** An opt-out that may be waiting; `since` is in milliseconds since the epoch. */
-interface UnreadableOptOut extends Pick<RecordProblem, 'kind' | 'key' | 'reason' | 'fix'> {
+interface UnreadableOptOut extends RecordName {
+  reason: string;
+  fix: string;
   since: number;
 }
 
@@ -436,12 +448,7 @@ export function unreadableOptOutsIn(db: Statements) {
      * out, by what is recorded and what this run has noted. Its `id` may have had another key
      * before. Returns undefined if nothing is recorded under these.
      */
-    isSubscribed({
-      kind,
-      key = '',
-      id,
-      body,
-    }: Pick<DesiredRow, 'kind' | 'key' | 'id' | 'body'>): boolean | undefined {
+    isSubscribed({ kind, key = '', id, body }: DesiredRow): boolean | undefined {
       const is = subscribed({ kind, key, id, body });
       return is === undefined ? is : is === 1;
     },

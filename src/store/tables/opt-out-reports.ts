@@ -1,6 +1,6 @@
 import type { Statements } from '../database/prepared-statements.ts';
 import type { OptOutReport, ReturnState } from '../../domain/opt-out-report.ts';
-import type { Key, RecordTypeName, RecordedRow } from '../../domain/record.ts';
+import type { Key, RecordTypeName, RecordedBody } from '../../domain/record.ts';
 import { inRange, type RecordName, type RecordRange } from '../database/key-range.ts';
 
 /** A stored report; times are in milliseconds since the epoch. */
@@ -75,7 +75,7 @@ function reportsIn(db: Statements) {
     return (keys: RecordRange | RecordName): R[] => ('key' in keys ? ofOne(keys) : ofRange(keys));
   };
   const leavers = (table: string) =>
-    either<Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>(
+    either<RecordedBody>(
       (where) =>
         `select key, body, seen_at "seenAt" from ${table} where ${where} and ${mayHaveLeft}`,
       table.split('.').at(-1) ?? table,

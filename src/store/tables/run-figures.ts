@@ -3,26 +3,29 @@
  * each day and origin of opt-outs. Times are in milliseconds since the epoch.
  */
 import { storedJson } from '../../domain/stored-json.ts';
-import type { JournalTally } from './journal.ts';
+import type { ChangeTally } from './journal.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import { inRange, type RecordRange } from '../database/key-range.ts';
 
-type ChangeTally = Omit<JournalTally, 'further'>;
 type Counts = Readonly<Record<string, number>>;
 
-export interface RunFigures {
-  run: string;
+/** The figures that plots show. */
+interface Point {
   at: number;
-  mode: string;
   ms: number;
-  /** The number of requests, and how many of them the rate limit refused (429). */
-  requests: number;
+  /** The number of requests that the rate limit refused (429). */
   refused: number;
   /** The largest share of a route's limit that the run has used, 0 to 1; null if unknown. */
   used: number | null;
   /** The age of the last proven run; null if there is none. */
   proofMs: number | null;
   changed: number;
+}
+
+export interface RunFigures extends Point {
+  run: string;
+  mode: string;
+  requests: number;
   changes: readonly ChangeTally[];
   /** The number of people subscribed by channel; null if they were not counted. */
   people: Counts | null;
@@ -73,7 +76,7 @@ export function figuresIn(db: Statements) {
     /** Returns the `changes` of the newest runs of a mode that changed anything, newest first. */
     lastChanges: db.all<
       [mode: string, count: number],
-      Pick<RunFigures, 'run' | 'changes'>,
+      { run: string; changes: RunFigures['changes'] },
       { run: string; changes: string }
     >(
       `select run, changes from run_figures where mode = ? and changed > 0
@@ -114,10 +117,7 @@ export function figuresIn(db: Statements) {
     countedAt: db.value<[], number>('select max(at) from run_figures where people is not null'),
     firstSince: db.value<[since: number], number>('select min(at) from run_figures where at >= ?'),
     /** Returns the largest values of the runs in each step. */
-    points: db.all<
-      Part,
-      Pick<RunFigures, 'at' | 'ms' | 'refused' | 'used' | 'proofMs' | 'changed'>
-    >(
+    points: db.all<Part, Point>(
       `select max(at) at, max(ms) ms, max(refused) refused, max(used) used, max(proof_ms) proofMs,
          max(changed) changed
        from run_figures where at >= @since group by ${bucket} order by at`,

@@ -2,16 +2,17 @@
  * Stores the runs, and returns the outcomes of changes, the changes of one run, the history of a
  * record, and the keys of all tables that name records.
  */
-import type { Statements } from '../database/prepared-statements.ts';
 import {
+  type RecordName,
   inRange,
   inStretch,
   type Place,
   rangesBy,
   type RecordRange,
 } from '../database/key-range.ts';
-import type { JournaledChange } from '../../domain/change.ts';
-import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
+import type { Statements } from '../database/prepared-statements.ts';
+import type { Op, ChangeState } from '../../domain/change.ts';
+import type { Key, RecordTypeName, RecordedBody } from '../../domain/record.ts';
 import { orderColumn } from './approval-order.ts';
 import { chunksOfRun, plannedAgain } from './journal.ts';
 
@@ -105,10 +106,10 @@ export function runsIn(db: Statements) {
 }
 
 /** A change and its outcome; times are in milliseconds since the epoch. */
-export interface KeptChange extends Pick<
-  JournaledChange,
-  'kind' | 'key' | 'op' | 'part' | 'state'
-> {
+export interface KeptChange extends RecordName {
+  op: Op;
+  part: string;
+  state: ChangeState;
   /** The approval that let it pass; null if it needed none, or if it is no longer stored. */
   approvedPlan: string | null;
   approvedBy: string | null;
@@ -201,7 +202,7 @@ export function historyIn(db: Statements) {
   return {
     keys: keysIn(db),
     /** Yields every recorded record in key order; nothing may be written while it runs. */
-    records: db.each<[RecordTypeName], Pick<RecordedRow, 'key' | 'body' | 'seenAt'>>(
+    records: db.each<[RecordTypeName], RecordedBody>(
       'select key, body, seen_at seenAt from recorded where kind = ? order by key',
     ),
     /** Keys that have a conflict but no recorded row: people who are not added to the platform. */

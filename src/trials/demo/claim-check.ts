@@ -41,7 +41,7 @@ export function checkClaims({ people, templates }: Claims, facts: Facts): ClaimR
 
 function checkPerson({ who, says, ...claim }: Claim, facts: Facts): ClaimResult {
   const key = contactKey(who);
-  const sent = writesIn(facts)
+  const sent = writesIn(facts.requests)
     .filter(({ email }) => email === key)
     .map(({ route, subscription, channelId }) => `${subscription ?? route} ${channelId ?? ''}`);
   const row = facts.people.find(({ alias }) => alias === key);
@@ -59,7 +59,7 @@ function checkPerson({ who, says, ...claim }: Claim, facts: Facts): ClaimResult 
 
 function checkTemplate({ name, says, ...claim }: TemplateClaim, facts: Facts): ClaimResult {
   const here = facts.emulator.world.templates().filter((template) => template.name === name);
-  const sent = writesIn(facts)
+  const sent = writesIn(facts.requests)
     .filter(({ templateId }) => here.some(({ id }) => id === templateId))
     .map(({ route }) => route?.replace('templates.', ''));
   const tell = (requests: readonly unknown[], subjects: string[]): string =>
@@ -70,7 +70,7 @@ function checkTemplate({ name, says, ...claim }: TemplateClaim, facts: Facts): C
 }
 
 /** Returns the requests that were meant to change something and did. */
-export function writesIn({ requests }: Pick<Passed, 'requests'>): Passed['requests'] {
+export function writesIn(requests: Passed['requests']): Passed['requests'] {
   return requests.filter(({ method, status }) => method !== 'GET' && status < 300);
 }
 
@@ -96,7 +96,7 @@ interface Before {
 
 /** Records the state for the rules of safety. It must be called before a run. */
 export function lookBefore({ world }: Emulator, foreign: readonly string[]): Before {
-  const written = writesIn({ requests: world.requests() });
+  const written = writesIn(world.requests());
   const optOuts = written.filter(({ subscription }) => subscription === 'opt_out');
   const ours = new Set(optOuts.map(pairOf));
   const left = world.contacts().flatMap(({ email, status, channels }) => {
@@ -111,7 +111,7 @@ export function lookBefore({ world }: Emulator, foreign: readonly string[]): Bef
 
 /** Nobody was opted in against their will, and people who are not in the CRM were not touched. */
 function checkSafety({ emulator, before, foreign, people, ...passed }: Facts): ClaimResult[] {
-  const optIns = writesIn(passed).filter(({ subscription }) => subscription === 'opt_in');
+  const optIns = writesIn(passed.requests).filter(({ subscription }) => subscription === 'opt_in');
   const back = optIns.filter((request) => before.left.has(pairOf(request)));
   const unwanted = optIns.filter((request) => !isWanted(request, people));
   const isSame = JSON.stringify(foreign.map(emulator.world.contact)) === before.foreign;
@@ -146,6 +146,12 @@ function isWanted(
   return valid && wishes.includes('opt_in') && !wishes.includes('opt_out');
 }
 
-function pairOf({ email, channelId }: Pick<LoggedRequest, 'email' | 'channelId'>): string {
+function pairOf({
+  email,
+  channelId,
+}: {
+  email?: string | undefined;
+  channelId?: string | undefined;
+}): string {
   return `${email} ${channelId}`;
 }

@@ -63,7 +63,7 @@ export function makeFolder(dir: string | undefined): Folder {
  * Writes the export, dated three seconds back. A run waits until an export has not been written for
  * two seconds, which is unnecessary here because nobody else writes to this file.
  */
-export function writePeople({ people }: Pick<Folder, 'people'>, text: string): void {
+export function writePeople({ people }: Folder, text: string): void {
   writeFileSync(people, text);
   const seconds = Date.now() / 1000 - 3;
   utimesSync(people, seconds, seconds);

@@ -11,7 +11,7 @@ import type { Folder } from './demo-folder.ts';
 const width = 96;
 
 /** Creates the demo's output. */
-export function createPage({ print }: Pick<Shell, 'print'>) {
+export function createPage({ print }: Shell) {
   const put = (text: string, indent: { first: string; rest: string }): void => {
     for (const line of fold(text, indent)) print(line);
   };

@@ -112,6 +112,6 @@ export async function readPeople(
 }
 
 /** Returns what a record states about each channel. */
-export function wishesOf(row: Pick<DesiredRow, 'body'>): Record<string, Subscription | null> {
+export function wishesOf(row: DesiredRow): Record<string, Subscription | null> {
   return decodeContact.desired(row).value.channels;
 }

@@ -8,7 +8,7 @@ import { sectionLines } from '../../views/render/text.ts';
 import { runSections, samplesOf, type Viewed } from '../../views/run/run-sections.ts';
 import { run } from '../../engine/run.ts';
 import { assemble } from '../../compose/assemble-mirror.ts';
-import { createProgress } from '../../compose/progress/progress-line.ts';
+import { createProgress } from '../../compose/run-progress.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import type { DemoPage } from './demo-page.ts';
 import type { Stage } from './demo-platform.ts';

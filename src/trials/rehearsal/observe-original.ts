@@ -5,15 +5,18 @@
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { assemble } from '../../compose/assemble-mirror.ts';
-import { copiesOf } from '../../compose/mirror-copies.ts';
-import { movePaused } from '../../compose/pause-mark.ts';
+import {
+  copiesOf,
+  movePaused,
+  type MirrorFiles,
+  createTemporaryFolder,
+} from '../../compose/mirror-files.ts';
 import { connect } from '../../compose/platform-connection.ts';
 import type { Shell } from '../../compose/process-shell.ts';
-import { createTemporaryFolder } from '../../compose/temporary-folder.ts';
 import { runNow } from '../../app/run/run-command.ts';
 import type { Config } from '../../config/config.ts';
 import type { Random } from '../../domain/clock.ts';
-import type { RouteLimit } from '../../domain/route-limit.ts';
+import type { StatedLimit } from '../../domain/route-limit.ts';
 import { median } from '../../domain/values/median.ts';
 import { factsIn } from '../../engine/context/platform-knowledge.ts';
 import type { Progress, RunOptions } from '../../engine/context/mirror-context.ts';
@@ -26,6 +29,7 @@ import { backUp } from '../../store/database/database-backup.ts';
 import { type PlatformView, watched } from './platform-view.ts';
 import { createReadings, type SourceReadings } from './source-readings.ts';
 import { onlyReads } from './transports.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 
 export interface Original {
   config: Config;
@@ -34,7 +38,7 @@ export interface Original {
   view: PlatformView;
   readings: SourceReadings;
   facts: PlatformFacts;
-  limits: Readonly<Record<string, Pick<RouteLimit, 'limit' | 'windowMs'>>>;
+  limits: Readonly<Record<string, StatedLimit>>;
   /** How far the platform's clock is ahead. */
   aheadMs: number;
   /** About how long a request takes. */
@@ -67,7 +71,11 @@ const sameTimeMs = 2000;
 export async function observeOriginal<T>(
   config: Config,
   { shell, only, copies, progress, random }: Observing,
-  use: (original: Original, copies: readonly WorkingCopy[], names: Names) => Promise<T>,
+  use: (
+    original: Original,
+    copies: readonly WorkingCopy[],
+    names: { snapshot: Snapshot },
+  ) => Promise<T>,
 ): Promise<T> {
   const view: PlatformView = { contacts: new Map(), templates: new Map() };
   const readings = createReadings();
@@ -118,11 +126,8 @@ export async function observeOriginal<T>(
   }
 }
 
-/** What the names of people are made with. */
-type Names = Pick<Parameters<typeof copyForRehearsal>[0], 'snapshot'>;
-
 /** The copies. `remove` deletes them. */
-export interface WorkingCopy extends Pick<Config, 'snapshot' | 'memory'> {
+export interface WorkingCopy extends MirrorFiles {
   remove(): void;
 }
 

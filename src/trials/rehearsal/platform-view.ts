@@ -5,7 +5,6 @@
 import { contactKey } from '../../domain/values/contact-key.ts';
 import type { Random } from '../../domain/clock.ts';
 import { createEmulator, type Emulator, type EmulatorOptions } from '../../emulator/emulator.ts';
-import type { Channel } from '../../emulator/shared/row-types.ts';
 import type { ContactList, Platform, Template } from '../../platform/platform.ts';
 import { templateStatus } from '../../platform/request-schemas.ts';
 import { timeOf } from '../../records/contact/observe/observed-contact.ts';
@@ -80,7 +79,7 @@ export interface Filling extends Pick<
   random: Random;
   apiKey: string;
   /** The channels of the configuration; they exist also if no contact names them. */
-  channels: readonly Pick<Channel, 'id' | 'name'>[];
+  channels: readonly { id: string; name: string }[];
   facts: PlatformFacts;
 }
 
@@ -195,7 +194,7 @@ export interface PlatformState {
 }
 
 /** Returns the state of an emulator. */
-export function stateOf({ world }: Pick<Emulator, 'world'>): PlatformState {
+export function stateOf(world: Emulator['world']): PlatformState {
   const people = world.contacts().map((contact) => {
     const { id, email, status, channels, suppressionReason, suppressedAt } = contact;
     const isSuppressed = status === 'subscribed' && Boolean(suppressionReason ?? suppressedAt);

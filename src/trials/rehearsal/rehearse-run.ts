@@ -19,7 +19,7 @@ import { sendInProcess } from './transports.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 import { parseLimit, type Route, routes } from '../../emulator/limits/route-limits.ts';
 import type { UsedLimit } from '../../views/run/rehearsal.ts';
-import type { RouteLimit } from '../../domain/route-limit.ts';
+import type { StatedLimit } from '../../domain/route-limit.ts';
 
 /** The limits of the platform where enrolments and deletes are the slowest; others: 60 a minute. */
 const assumed: Partial<Record<Route, number>> = { 'contacts.enrol': 30, 'contacts.delete': 30 };
@@ -28,7 +28,7 @@ const minuteMs = 60_000;
 /** Returns the limit of every route. Throws Invalid if a given limit cannot be read. */
 function limitsFor(
   given: readonly string[],
-  seen: Readonly<Record<string, Pick<RouteLimit, 'limit' | 'windowMs'> | undefined>>,
+  seen: Readonly<Record<string, StatedLimit | undefined>>,
 ): UsedLimit[] {
   const stated = new Map(given.map(parseLimit));
   return routes.map((route): UsedLimit => {
@@ -102,7 +102,7 @@ export async function rehearseRun(
     quirks,
     faults,
   });
-  const before = stateOf(emulator);
+  const before = stateOf(emulator.world);
   // What the run has to say, it says in its summary.
   const { held: _, ...own } = shell;
   const silent: Shell = { ...own, note: () => undefined };
@@ -121,7 +121,7 @@ export async function rehearseRun(
         random,
         connect(config, shell) {
           const { timeoutMs } = config.platform;
-          const send = sendInProcess(emulator, { clock, latencyMs, timeoutMs });
+          const send = sendInProcess(emulator.receive, { clock, latencyMs, timeoutMs });
           const transport = { send, close: async () => undefined };
           return asRead(connect(config, shell, { transport, clock, random }), view);
         },
@@ -129,7 +129,7 @@ export async function rehearseRun(
       },
     },
   );
-  const seen: Pick<Rehearsed, 'groups'> = { groups: [] };
+  const seen: { groups: Rehearsed['groups'] } = { groups: [] };
   const changes = new Map<string, PlannedRecord[]>();
   const missingNow = () => mirror.snapshot.absences.people({ kind: 'contact' });
   try {
@@ -154,7 +154,7 @@ export async function rehearseRun(
       }),
     );
     const missing = { before: missingBefore, after: missingNow() };
-    const after = stateOf(emulator);
+    const after = stateOf(emulator.world);
     return { config, summary, ...seen, changes, limits, missing, before, after };
   } finally {
     await close();
@@ -162,6 +162,6 @@ export async function rehearseRun(
 }
 
 /** Returns the name of a record in `Rehearsed.changes`. */
-export function recordName({ kind, key }: Pick<PlannedRecord, 'kind' | 'key'>): string {
+export function recordName({ kind, key }: { kind: string; key: string }): string {
   return `${kind} ${key}`;
 }

@@ -27,7 +27,7 @@ export interface Way {
 }
 
 /** Returns a function that sends requests to the emulator, on which its faults occur. */
-export function sendInProcess(emulator: Pick<Emulator, 'receive'>, way: Way): Send {
+export function sendInProcess(receive: Emulator['receive'], way: Way): Send {
   const { clock, latencyMs, timeoutMs } = way;
   const lost = (why: string) => new Unavailable(`the platform ${why}`, { acted: 'maybe' });
   const travel = async (ms: number, signal: AbortSignal | undefined): Promise<void> => {
@@ -42,7 +42,7 @@ export function sendInProcess(emulator: Pick<Emulator, 'receive'>, way: Way): Se
     signal?.throwIfAborted();
     await travel(latencyMs, signal);
     const headers = { ...request.headers, 'user-agent': 'crm-mirror' };
-    const delivery = emulator.receive({ ...request, headers });
+    const delivery = receive({ ...request, headers });
     if (delivery.is === 'whole') {
       if (delivery.delayMs > 0) await travel(delivery.delayMs, signal);
       return delivery.answer;

@@ -9,11 +9,10 @@ import {
 } from '../../store/memory/audit-entry.ts';
 import type { AuditLog } from '../../store/memory/audit-log.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import { instant, instantOrNull } from '../../compose/output/format-values.ts';
+import { instant, instantOrNull, changeName } from '../../compose/output/format-values.ts';
 import { isSignedDecision } from '../../store/memory/verify-log.ts';
 import { keyId } from '../../store/memory/memory-key.ts';
 import { ruleNamed } from '../../records/contact/consent/gates.ts';
-import { changeName } from '../../compose/output/change-words.ts';
 import { csvLines } from '../../compose/output/write-export.ts';
 import type { Section, Text } from '../sections.ts';
 
@@ -82,7 +81,7 @@ export function documentsOf(log: AuditLog): (row: StoredEntry) => EntryDocument 
 export function derivedFields(
   entry: AuditEntry,
   { run, approvals }: Sources,
-): Pick<EntryDocument, 'after' | 'run' | 'approvedBy'> {
+): Partial<EntryDocument> {
   if (entry.type !== 'write') return {};
   const begun = run(entry.run);
   const isDone = entry.outcome === 'acked' || entry.outcome === 'found';
@@ -162,7 +161,7 @@ export function entryParts(
   const { evidence, statement, signer } = entry;
   const isText = (value: unknown): value is string => typeof value === 'string';
   if (isText(statement) && isText(signer) && isText(evidence)) {
-    const isValid = isSignedDecision({ evidence, statement, signer }) === true;
+    const isValid = isSignedDecision(statement, signer, evidence) === true;
     const whose = `by the key ${keyId(signer)}`;
     facts.push(['signature', isValid ? `valid, ${whose}` : `WRONG, it is not ${whose}`]);
   }

@@ -21,7 +21,7 @@ import { knownHead, lacksKnownEnd, storedFault } from '../../store/memory/audit-
 import type { Config } from '../../config/config.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Memory } from '../../store/memory/memory.ts';
-import { exitCode } from '../../compose/output/exit-codes.ts';
+import { exitCode } from '../../compose/output/failure-report.ts';
 
 const digest = z.string().regex(/^[0-9a-f]{64}$/);
 

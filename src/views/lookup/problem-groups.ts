@@ -10,7 +10,11 @@ import type { Section, Span } from '../sections.ts';
 import type { Names } from './person-names.ts';
 
 /** A group as --json prints it. Addresses and values are shown only if that is allowed. */
-export interface ShownGroup extends Pick<ProblemGroup, 'class' | 'kind' | 'cause' | 'count'> {
+export interface ShownGroup {
+  class: ProblemGroup['class'];
+  kind: ProblemGroup['kind'];
+  cause: ProblemGroup['cause'];
+  count: number;
   /** The unknown values, most frequent first, or only their form. */
   values: { value: string; count: number }[];
   samples: { key: string; place: string | null }[];

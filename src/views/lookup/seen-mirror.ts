@@ -4,11 +4,14 @@ import { isLeased } from '../../store/database/writer-lease.ts';
 import { lookInto, type Snapshot } from '../../store/snapshot.ts';
 import { namesOf, type Names } from './person-names.ts';
 
-export interface Seen {
+export interface OpenedMirror {
   config: Config;
   /** The snapshot; undefined if none exists yet. */
   snapshot: Snapshot | undefined;
   names: Names;
+}
+
+export interface Seen extends OpenedMirror {
   /** Whether another process has the lease of the mirror. */
   leased: boolean;
   now: number;

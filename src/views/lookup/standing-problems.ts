@@ -12,12 +12,11 @@ import { heldGroup, refusedReports } from '../../engine/finish/summarize-run.ts'
 import { groupProblems, type ProblemGroup } from '../../engine/report/problem-groups.ts';
 import { sayRejected } from '../../engine/write-back/report-opt-outs.ts';
 import { approvingUndo, rejectedForMs } from '../../engine/report/guard-text.ts';
-import { byWords, changeName } from '../../compose/output/change-words.ts';
+import { byWords, changeName, instant } from '../../compose/output/format-values.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Config } from '../../config/config.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
 import { approvalIds } from '../../engine/guard/signed-approvals.ts';
-import { instant } from '../../compose/output/format-values.ts';
 import type { Section, Text } from '../sections.ts';
 import { maskedText } from './person-names.ts';
 import type { Seen } from './seen-mirror.ts';

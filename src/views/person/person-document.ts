@@ -34,10 +34,9 @@ import { memberOf, openIn, storedCanaries } from '../../engine/guard/canaries.ts
 import { tellCanary } from '../../engine/report/canary-text.ts';
 import { approvalIds } from '../../engine/guard/signed-approvals.ts';
 import { rejectedForMs } from '../../engine/report/guard-text.ts';
-import { absenceRulesOf } from '../../compose/mirror-parts.ts';
+import { absenceRulesOf } from '../../compose/assemble-mirror.ts';
 import type { Assembled, Shell } from '../../compose/process-shell.ts';
-import { approvalOf } from '../../compose/output/change-words.ts';
-import { instant, instantOrNull } from '../../compose/output/format-values.ts';
+import { approvalOf, instant, instantOrNull } from '../../compose/output/format-values.ts';
 import { absenceOf, successorsOf } from '../lookup/missing-people.ts';
 import { masked, maskedText, type Names } from '../lookup/person-names.ts';
 import { heldChangesOf, type WaitingChanges } from '../lookup/standing-problems.ts';
@@ -92,7 +91,7 @@ const allRows = { changes: 1_000_000_000, requests: 1_000_000_000 };
 /** Asks the CRM and the platform. Throws Invalid if the mirror has no contacts. */
 export async function askAbout(
   { mirror, platform }: Assembled,
-  { stop, abort }: Pick<Shell, 'stop' | 'abort'>,
+  { stop, abort }: Shell,
   asked: Asked,
 ): Promise<PersonDocument> {
   const { config, key } = asked;

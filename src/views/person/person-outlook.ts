@@ -1,7 +1,7 @@
 /** What is next for a channel, as far as the snapshot tells: nobody is asked. */
 import type { ProblemCause } from '../../domain/problem-causes.ts';
 import { renderProblem } from '../../domain/errors.ts';
-import { byWords, changeName } from '../../compose/output/change-words.ts';
+import { byWords, changeName } from '../../compose/output/format-values.ts';
 import { whyGone } from '../lookup/missing-people.ts';
 import type { Tone } from '../sections.ts';
 import type { PersonDocument } from './person-document.ts';

@@ -2,14 +2,18 @@
  * Makes sections of what is known of one person: why they are subscribed or not, what is next, what
  * each place has, and what happened. Rules that were tried are folded.
  */
-import { timeWords } from '../../compose/output/format-values.ts';
+import {
+  timeWords,
+  approvalWords,
+  changeName,
+  outcomeName,
+} from '../../compose/output/format-values.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { isDecisiveOption } from '../../domain/values/decisive-options.ts';
 import { plannedAgain } from '../../store/tables/journal.ts';
 import { canaryWords } from '../../engine/report/canary-text.ts';
-import { approvalWords, changeName, outcomeName } from '../../compose/output/change-words.ts';
-import { cell } from '../../compose/output/visible-text.ts';
+import { cell } from '../../compose/output/text-style.ts';
 import { entryParts } from '../audit/entry-document.ts';
 import { absenceWords } from '../lookup/missing-people.ts';
 import { heldLines } from '../lookup/standing-problems.ts';

@@ -1,7 +1,7 @@
 /** Prints sections in a browser. The template `html` escapes values, but no pieces of HTML. */
 import { html, raw } from 'hono/html';
 import { dayText, range, timeOfDay } from '../../compose/output/format-values.ts';
-import { visibleLine } from '../../compose/output/visible-text.ts';
+import { visibleLine } from '../../compose/output/text-style.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import {
   filled,

@@ -3,7 +3,7 @@ import type { Op } from '../../domain/change.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import type { CannotUndo, Summary } from '../../engine/report/run-summary.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
-import { changeName } from '../../compose/output/change-words.ts';
+import { changeName } from '../../compose/output/format-values.ts';
 import { names, numbers, type Section, type Span, type Table, type Text } from '../sections.ts';
 
 /** Changes that are shown together: how many, and the records to name. */
@@ -53,7 +53,10 @@ const sorts: readonly Sort[] = [
 ];
 
 /** The counts of a run, or of a rehearsed one. */
-type Counts = Pick<Summary, 'contacts' | 'templates'>;
+interface Counts {
+  contacts: Summary['contacts'];
+  templates: Summary['templates'];
+}
 
 /** Returns what a run has done, in the groups of a plan. */
 export function doneGroups({ contacts, templates }: Counts): CountedChanges[] {
@@ -132,7 +135,7 @@ export function sampleSection(
 }
 
 /** Sorts groups as they are shown; what awaits approval comes last. */
-export function inShownOrder<G extends Pick<CountedChanges, 'kind' | 'op' | 'held'>>(
+export function inShownOrder<G extends { kind: CountedChanges['kind']; op: string; held: boolean }>(
   groups: readonly G[],
 ): G[] {
   const rank = ({ kind, op, held }: G): number =>

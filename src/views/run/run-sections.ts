@@ -11,7 +11,7 @@ import {
 import { sayUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { lasting } from '../../compose/output/format-values.ts';
-import { commandLine } from '../../compose/output/printed-commands.ts';
+import { commandLine } from '../../compose/command-options.ts';
 import type { Config } from '../../config/config.ts';
 import { pendingApprovals } from '../../engine/guard/signed-approvals.ts';
 import {
@@ -197,7 +197,11 @@ const endings: Record<Summary['status'], string> = {
 };
 
 /** What says how large both sides are, and what was left out. */
-interface Sizes extends Pick<Summary, 'contacts' | 'templates' | 'only' | 'mode'> {
+interface Sizes {
+  contacts: Summary['contacts'];
+  templates: Summary['templates'];
+  only: Summary['only'];
+  mode: Summary['mode'];
   returns?: Summary['returns'];
 }
 

@@ -6,22 +6,21 @@ import { storedJson } from '../../domain/stored-json.ts';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Config } from '../../config/config.ts';
-import type { HeldChange, HeldGroup } from '../../store/holds/holds.ts';
+import type { HeldChange, ChangeCount } from '../../store/holds/holds.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { isAnyLeft } from '../../engine/guard/plan-decisions.ts';
 import { storedReasons } from '../../engine/guard/holds.ts';
 import { approvalsInForce } from '../../engine/guard/signed-approvals.ts';
 import { countWords, nothingLeft, sayPending, signing } from '../../engine/report/guard-text.ts';
-import { byWords, changeName } from '../../compose/output/change-words.ts';
-import { instant } from '../../compose/output/format-values.ts';
-import { tickWords } from '../../compose/queues/run-schedule.ts';
+import { byWords, changeName, instant } from '../../compose/output/format-values.ts';
+import { tickWords } from '../../compose/queues/run-queue.ts';
 import { successorsOf, whyGone } from '../lookup/missing-people.ts';
 import type { Names } from '../lookup/person-names.ts';
 import type { Seen } from '../lookup/seen-mirror.ts';
 import { heldReason } from '../lookup/standing-problems.ts';
 import { numbers, type Section, type Span, type Text } from '../sections.ts';
 import { ago, heldWords } from './attention.ts';
-import { type NextRuns } from './next-runs.ts';
+import type { NextRuns } from './next-runs.ts';
 import type { CurrentStatus } from './status-document.ts';
 
 type Counts = Record<GuardClass, number>;
@@ -260,7 +259,7 @@ function inChannel(part: string): Span[] {
   return part === '' ? [] : [' in ', { channel: part }];
 }
 
-function whatOf({ guard, op, part, n }: Omit<HeldGroup, 'approval'>): Span[] {
+function whatOf({ guard, op, part, n }: ChangeCount): Span[] {
   const who = countWords(guardRows[guard].recordType, n);
   return [`${who}: ${changeName(op, false)}`, ...inChannel(part)];
 }

@@ -19,8 +19,7 @@ import { refusedTooMany } from '../../engine/context/circuit-breaker.ts';
 import { clockFix } from '../../engine/context/platform-knowledge.ts';
 import type { OutagePart } from '../../store/health-file.ts';
 import { range } from '../../compose/output/format-values.ts';
-import { exitCode } from '../../compose/output/exit-codes.ts';
-import { explain } from '../../compose/output/failure-report.ts';
+import { exitCode, explain } from '../../compose/output/failure-report.ts';
 import type { CurrentStatus, ToldOutage } from './status-document.ts';
 
 /**
@@ -109,7 +108,7 @@ export function worstFirst(all: readonly Attention[]): Attention[] {
   const kept = all.filter(
     ({ code }, at) => !isPresent(code) || all.findIndex((one) => one.code === code) === at,
   );
-  return kept.toSorted((a, b) => rank(a) - rank(b));
+  return kept.toSorted((a, b) => rank(a.code) - rank(b.code));
 }
 
 /** Returns whether a code is about the present, and not about what a run has left. */
@@ -118,7 +117,7 @@ export function isPresent(code: string): boolean {
 }
 
 /** Returns how bad a line is: 0 is the worst. */
-export function rank({ code }: Pick<Attention, 'code'>): number {
+export function rank(code: Attention['code']): number {
   return ranks.indexOf(code);
 }
 

@@ -24,7 +24,7 @@ export function shownFleet(fleet: Fleet, own?: readonly string[]): ShownFleet {
   const isMeant = ({ name }: { name: string }): boolean => own?.includes(name) ?? true;
   return {
     workers: workersOf(fleet),
-    withoutHome: unserved(fleet)
+    withoutHome: unserved(fleet.mirrors)
       .filter(isMeant)
       .map(({ name }) => name),
     withoutDisk: mirrorsWithoutDisk(fleet).filter(isMeant),

@@ -7,7 +7,7 @@ import { dirname } from 'node:path';
 import { renderProblem } from '../../domain/errors.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Config } from '../../config/config.ts';
-import { withConfig } from '../../compose/output/printed-commands.ts';
+import { withConfig } from '../../compose/command-options.ts';
 import { range, timeOfDay } from '../../compose/output/format-values.ts';
 import { names, numbers, type Section, type Span, type TableRow } from '../sections.ts';
 import {
@@ -91,7 +91,7 @@ export function sortMirrors<One extends Standing>(mirrors: readonly One[]): One[
   const place = (one: Standing): number => {
     const [worst] = one.attention;
     const state = stateOf(one);
-    return state === 'attention' && worst ? rank(worst) : 1_000 + order.indexOf(state);
+    return state === 'attention' && worst ? rank(worst.code) : 1_000 + order.indexOf(state);
   };
   return mirrors.toSorted(
     (a, b) => place(a) - place(b) || a.status.mirror.localeCompare(b.status.mirror),

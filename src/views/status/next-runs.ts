@@ -2,12 +2,9 @@
 import type { Config } from '../../config/config.ts';
 import { isExpected } from '../../domain/errors.ts';
 import { instant } from '../../compose/output/format-values.ts';
-import type { QueueView } from '../../compose/queues/queue-view.ts';
-import type { Tick } from '../../compose/queues/run-schedule.ts';
+import type { QueueView, Tick } from '../../compose/queues/run-queue.ts';
 import { type Attention, redisEvicts } from './attention.ts';
 import type { CurrentStatus } from './status-document.ts';
-
-type Served = Pick<CurrentStatus, 'worker'>;
 
 export interface Due {
   run: Tick;
@@ -24,7 +21,7 @@ export interface NextRuns {
 /** Returns the next runs; none if no worker serves the mirror, because nobody begins them. */
 export async function readNextRuns(
   { due }: { due: QueueView['due'] },
-  { worker }: Served,
+  worker: CurrentStatus['worker'],
 ): Promise<NextRuns> {
   if (worker?.is !== 'alive') return { due: [], unknown: undefined };
   try {
@@ -40,14 +37,14 @@ export async function readNextRuns(
 /** Returns the next runs, and what is wrong with the Redis of the configuration. */
 export async function askRedis(
   { redis: url, mirror }: Config,
-  served: Served,
+  worker: CurrentStatus['worker'],
 ): Promise<NextRuns & { faults: Attention[] }> {
   if (url === undefined) return { due: [], unknown: undefined, faults: [] };
   // Loading the module takes as long as everything else together.
-  const { viewQueues } = await import('../../compose/queues/queue-view.ts');
+  const { viewQueues } = await import('../../compose/queues/run-queue.ts');
   const view = viewQueues(mirror, { url });
   try {
-    const next = await readNextRuns(view, served);
+    const next = await readNextRuns(view, worker);
     const evicted = await view.evictsBy().catch(() => undefined);
     return { ...next, faults: evicted === undefined ? [] : [redisEvicts(evicted)] };
   } finally {

@@ -2,8 +2,7 @@
 import { renderProblem } from '../../domain/errors.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
-import { byWords, changeName, outcomeName } from '../../compose/output/change-words.ts';
-import { range } from '../../compose/output/format-values.ts';
+import { byWords, changeName, outcomeName, range } from '../../compose/output/format-values.ts';
 import type { Requests } from '../../store/memory/requests.ts';
 import { fullWords } from '../run/run-sections.ts';
 import { ruleText } from '../audit/entry-document.ts';

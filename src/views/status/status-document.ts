@@ -1,7 +1,7 @@
 /** Reads what `status` shows into one document, before any of it is evaluated. */
+import { type Fault, exitCode, explain } from '../../compose/output/failure-report.ts';
 import { storedJson } from '../../domain/stored-json.ts';
 import { existsSync, statSync } from 'node:fs';
-import type { Problem } from '../../domain/errors.ts';
 import { type GuardClass, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import type { CanaryEnd } from '../../domain/guards/canary.ts';
 import { isClosed, opening } from '../../domain/guards/change-window.ts';
@@ -32,13 +32,10 @@ import { rejectedForMs } from '../../engine/report/guard-text.ts';
 import { tellCanary, type ToldCanary } from '../../engine/report/canary-text.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
 import { stuckIn } from '../../engine/write-back/report-opt-outs.ts';
-import { runInProgress } from '../../compose/progress/run-in-progress.ts';
-import { absenceRulesOf } from '../../compose/mirror-parts.ts';
-import { exitCode } from '../../compose/output/exit-codes.ts';
-import { explain } from '../../compose/output/failure-report.ts';
+import { runInProgress } from '../../compose/run-progress.ts';
+import { absenceRulesOf } from '../../compose/assemble-mirror.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';
-import { pausedOf, tellPaused } from '../../compose/pause-mark.ts';
-import { copiedAt } from '../../compose/snapshot-marks.ts';
+import { pausedOf, tellPaused, copiedAt } from '../../compose/mirror-files.ts';
 import { auditFault } from '../audit/log-verification.ts';
 import { missingOf } from '../lookup/missing-people.ts';
 import { see, type Seen } from '../lookup/seen-mirror.ts';
@@ -157,7 +154,7 @@ export function currentStatusOf(seen: Seen) {
 
 /** Reads the memory after the snapshot, so that it is at least as new as the snapshot expects. */
 function findMemoryFaults({ config, snapshot }: Seen): {
-  fault: Omit<Problem, 'code'> | null;
+  fault: Fault | null;
   auditFault: string | null;
 } {
   try {

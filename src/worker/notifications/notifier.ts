@@ -17,7 +17,7 @@ import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 import type { Config } from '../../config/config.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import { explain } from '../../compose/output/failure-report.ts';
-import { withConfig } from '../../compose/output/printed-commands.ts';
+import { withConfig } from '../../compose/command-options.ts';
 import type { OutageRecord } from '../../store/health-file.ts';
 import { type Attention, isPresent, unreadable, worstFirst } from '../../views/status/attention.ts';
 import { readCurrentStatus } from '../../views/status/status-document.ts';
@@ -39,13 +39,13 @@ import { createToldMemory, solvedNotices, type ToldMemory } from './told-memory.
 
 /** The parts of a notifier in addition to the configuration. */
 export interface NotifierOptions {
-  shell: Pick<Shell, 'stop' | 'abort'>;
-  log: Pick<Log, 'noticed'>;
+  shell: Shell;
+  noticed: Log['noticed'];
   clock: Clock;
   random: Random;
   /** Returns what fails as this process notices it; undefined in a process that is no worker. */
   faults?: (() => readonly Attention[]) | undefined;
-  outages?: Pick<OutageRecord, 'listen'> | undefined;
+  outages?: OutageRecord | undefined;
   causes?: SharedCauses | undefined;
   /**
    * Returns who has to report the state of the mirror: this process (the default), or another one.
@@ -139,7 +139,7 @@ const ownCodes: ReadonlySet<string> = new Set([
 ]);
 
 /** Reads the state of the mirror, and remembers why that failed the last time. */
-function createLook(config: Config, { log, faults }: NotifierOptions) {
+function createLook(config: Config, { noticed, faults }: NotifierOptions) {
   let said: string | undefined;
   let fault: Attention | undefined;
   return {
@@ -160,7 +160,7 @@ function createLook(config: Config, { log, faults }: NotifierOptions) {
       } catch (error) {
         fault = unreadable(error);
         const why = sayWhy(error);
-        if (why !== said) log.noticed(undefined, why);
+        if (why !== said) noticed(undefined, why);
         said = why;
         return undefined;
       }
@@ -196,7 +196,7 @@ const longestWaitMs = 60_000;
  * next one when it is due.
  */
 function createSender(line: Line) {
-  const { config, sink, memory, shell, log, clock, random, causes } = line;
+  const { config, sink, memory, shell, noticed, clock, random, causes } = line;
   const schedule = retrySchedules.notification;
   let next: Seen | undefined;
   /** Whether a run has ended since the last delivery began. */
@@ -239,7 +239,7 @@ function createSender(line: Line) {
     for (const notice of isTold ? [] : notices) {
       const shared = sharedNotice(line, notice);
       if (shared) causes?.sent(config.mirror, shared);
-      log.noticed(notice, undefined, { to: sink.name, but });
+      noticed(notice, undefined, { to: sink.name, but });
     }
     return outcome;
   }
@@ -259,7 +259,7 @@ function createSender(line: Line) {
     const why = outcome.is === 'refused' ? renderProblem(outcome) : outcome.reason;
     const isNews = outcome.is === 'later' || why !== refusal;
     refusal = outcome.is === 'refused' ? why : '';
-    if (isNews && !shell.stop.aborted) log.noticed(draft.notices[0], why, { to: sink.name });
+    if (isNews && !shell.stop.aborted) noticed(draft.notices[0], why, { to: sink.name });
     return undefined;
   }
 
@@ -276,7 +276,7 @@ function createSender(line: Line) {
         else await clock.sleep(waitMs, shell.stop);
       }
     } catch (error) {
-      if (!shell.stop.aborted) log.noticed(draft?.notices[0], sayWhy(error), { to: sink.name });
+      if (!shell.stop.aborted) noticed(draft?.notices[0], sayWhy(error), { to: sink.name });
     }
   }
 

@@ -14,8 +14,6 @@
  * The first one may be unable to tell it, because its snapshot cannot be written, say, or the cause
  * has ended for it alone: so nothing counts as told that was not sent.
  */
-import type { Clock } from '../../domain/clock.ts';
-
 /** How long the mirrors of a process have to find the same cause, in milliseconds. */
 const gatherMs = 10_000;
 /** How long the first mirror has to tell it, and an end that was told counts for the others. */
@@ -45,7 +43,7 @@ interface SharedNotice {
 
 export type SharedCauses = ReturnType<typeof createSharedCauses>;
 
-export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>) {
+export function createSharedCauses(monotonic: () => number) {
   const standing = new Map<string, Standing>();
   /** The mirrors that have to tell a receiver of a cause, in order. */
   const tellers = new Map<string, Tellers>();
@@ -71,7 +69,7 @@ export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>) {
       mirror: string,
       { cause, receiver, isOver }: SharedNotice,
     ): readonly string[] | 'told' | 'wait' {
-      const name = nameOf({ cause, receiver });
+      const name = nameOf(cause, receiver);
       const now = monotonic();
       const known = tellers.get(name);
       const overAt = known?.overAt ?? Infinity;
@@ -91,7 +89,7 @@ export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>) {
     },
     /** Notes that the mirror has told it, which counts for the others. */
     sent(mirror: string, { isOver, ...about }: SharedNotice): void {
-      const tell = tellers.get(nameOf(about));
+      const tell = tellers.get(nameOf(about.cause, about.receiver));
       if (!tell) return;
       tell.mirrors = new Set([mirror, ...tell.mirrors]);
       tell.told = isOver ? 'end' : 'cause';
@@ -100,6 +98,6 @@ export function createSharedCauses({ monotonic }: Pick<Clock, 'monotonic'>) {
   };
 }
 
-function nameOf({ cause, receiver }: Omit<SharedNotice, 'isOver'>): string {
+function nameOf(cause: string, receiver: string): string {
   return `${cause}\n${receiver}`;
 }

@@ -14,22 +14,26 @@ import {
 } from '../../config/schema/notices-schema.ts';
 import { type Notice, titleOfNotice } from '../../views/status/trouble-notice.ts';
 
+/** How a receiver is reached. */
+export interface Sending {
+  /** The host, the only part of an address that is printed: the rest may be a secret. */
+  host: string;
+  /** Whether one message holds everything that a run found; otherwise each notice is a message. */
+  isGrouped: boolean;
+  /** Makes one attempt. Throws only the reason of `abort`, and bugs. */
+  deliver(message: Message, abort: AbortSignal): Promise<Outcome>;
+  close(): Promise<void>;
+}
+
 /** A receiver of notifications. */
-export interface Sink {
+export interface Sink extends Sending {
   /** The name under which the snapshot stores what the receiver was told. */
   name: string;
   kind: ReceiverKind;
   /** The same for all mirrors that name this receiver. It may contain secrets. */
   receiver: string;
-  /** The host, the only part of an address that is printed: the rest may be a secret. */
-  host: string;
-  /** Whether one message holds everything that a run found; otherwise each notice is a message. */
-  isGrouped: boolean;
   /** Whether the receiver is to hear of a problem. */
   wants(trouble: Trouble): boolean;
-  /** Makes one attempt. Throws only the reason of `abort`, and bugs. */
-  deliver(message: Message, abort: AbortSignal): Promise<Outcome>;
-  close(): Promise<void>;
 }
 
 export interface Message {

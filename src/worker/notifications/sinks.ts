@@ -4,6 +4,17 @@
  * encrypted: smtps from the beginning, smtp by STARTTLS, without which nothing is sent, not even
  * the password.
  */
+import {
+  type Sending,
+  headOf,
+  levelOf,
+  type Message,
+  type Outcome,
+  plainText,
+  remedyOf,
+  type Sink,
+  titleOf,
+} from './sink.ts';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { isExpected } from '../../domain/errors.ts';
@@ -21,16 +32,6 @@ import { createSend } from '../../http/send-request.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { lasting } from '../../compose/output/format-values.ts';
 import { sign } from '../server/webhook-signature.ts';
-import {
-  headOf,
-  levelOf,
-  type Message,
-  type Outcome,
-  plainText,
-  remedyOf,
-  type Sink,
-  titleOf,
-} from './sink.ts';
 
 /** Returns the sinks, none if the configuration names none. The caller closes them. */
 export function sinksOf({ notices }: Config, clock: Clock): Sink[] {
@@ -59,8 +60,6 @@ export function sinksOf({ notices }: Config, clock: Clock): Sink[] {
     };
   });
 }
-
-type Sending = Pick<Sink, 'host' | 'isGrouped' | 'deliver' | 'close'>;
 
 interface Written {
   body: string;

@@ -9,7 +9,7 @@ import { isExpected } from '../../domain/errors.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import { heldIn, type Summary } from '../../engine/report/run-summary.ts';
 import { inTurns } from '../../engine/context/work-in-parts.ts';
-import type { Depth } from '../../compose/queues/queue-view.ts';
+import type { Depth } from '../../compose/queues/run-queue.ts';
 
 const prefix = 'crm_mirror_';
 const runSeconds = [1, 5, 15, 60, 300, 900, 3_600, 14_400, 86_400];
@@ -32,7 +32,7 @@ export function createMetrics(
     stopped?: (() => readonly { file: string }[]) | undefined;
     /** Returns how many mirrors of a folder no worker serves; undefined if that is not known. */
     unserved?: (() => Promise<number | undefined>) | undefined;
-    clock?: Pick<Clock, 'sleep'>;
+    clock?: Clock;
   } = {},
 ) {
   const register = new Registry();
@@ -221,7 +221,7 @@ type Told = [name: Name, value: number | undefined, labels?: Record<string, stri
 function gaugesOf(
   register: Registry,
   watched: readonly Watched[],
-  clock: Pick<Clock, 'sleep'> | undefined,
+  clock: Clock | undefined,
 ): () => Promise<void> {
   const gaugeOf = (name: string, about: string) =>
     new Gauge(named(register, name, about, 'mirror', ...(labels[name] ?? [])));

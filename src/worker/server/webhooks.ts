@@ -17,8 +17,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { Unavailable } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/values/lossless-json.ts';
 import { fieldAt, textOf } from '../../domain/values/record-field.ts';
-import type { EventQueue } from '../../compose/queues/event-queue.ts';
-import type { DeliveryLog } from '../../compose/queues/delivery-log.ts';
+import type { EventQueue, DeliveryLog } from '../../compose/queues/event-queue.ts';
 import type { Metrics } from './metrics.ts';
 import { type Signing, verify } from './webhook-signature.ts';
 
@@ -38,7 +37,7 @@ export interface WebhookOptions {
    * taken from `Host`.
    */
   publicUrl: string | undefined;
-  metrics: Pick<Metrics, 'accepted' | 'refused'>;
+  metrics: Metrics;
   clock: Clock;
 }
 

@@ -18,7 +18,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { createBullBoard } from '@bull-board/api';
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { FastifyAdapter } from '@bull-board/fastify';
-import type { QueueView } from '../../compose/queues/queue-view.ts';
+import type { QueueView } from '../../compose/queues/run-queue.ts';
 import { denial, mayEnter } from '../../console/access/access-rules.ts';
 import { sendFault } from './http-server.ts';
 import type { Metrics } from './metrics.ts';

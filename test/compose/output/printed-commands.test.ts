@@ -1,9 +1,5 @@
 import { expect, test } from 'vitest';
-import {
-  commandLine,
-  withCaller,
-  withConfig,
-} from '../../../src/compose/output/printed-commands.ts';
+import { commandLine, withCaller, withConfig } from '../../../src/compose/command-options.ts';
 import { mirrored } from '../../support/commands/mirrored-contacts.ts';
 
 test('a command that a text quotes names the configuration, unless it is the default', () => {

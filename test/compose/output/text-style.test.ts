@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { lineOf, renderLine, styled, wrapped } from '../../../src/compose/output/text-style.ts';
-import { styledTable } from '../../../src/compose/output/table.ts';
+import { styledTable } from '../../../src/views/render/text.ts';
 
 const escape = '\u001b';
 

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { createHmac } from 'node:crypto';
 import { Account, TOKEN } from '../sources/hubspot-account.ts';
 import { serve } from '../http/test-server.ts';
+import type { Shell } from '../../../src/compose/process-shell.ts';
 
 // A mirror on a platform that can be told to fail, and the command line within this process.
 
@@ -93,7 +94,7 @@ export function tamper(path: string, sql: string): void {
   db.close();
 }
 
-interface Shell {
+interface CallOptions {
   env?: Record<string, string> | undefined;
   terminal?: boolean;
 }
@@ -101,7 +102,7 @@ interface Shell {
 /** Calls the command line within this process, by a shell that keeps all it is told. */
 export async function calling(
   argv: readonly string[],
-  { env = {}, terminal = false }: Shell = {},
+  { env = {}, terminal = false }: CallOptions = {},
 ): Promise<Said> {
   const out: string[] = [];
   const err: string[] = [];
@@ -138,6 +139,12 @@ export const silentShell = {
   terminal: false,
   interactive: false,
 } as const;
+
+/** Returns a shell that nobody stops, with these parts. */
+export function shellThat(parts: Partial<Shell>): Shell {
+  const { signal } = new AbortController();
+  return { ...silentShell, stop: signal, abort: signal, ...parts };
+}
 
 // A mirror to rehearse: what a rehearsal leaves behind, and what it foretells of people.
 

@@ -14,7 +14,7 @@ import type { Notice } from '../../../src/views/status/trouble-notice.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
 import { createNotifier } from '../../../src/worker/notifications/notifier.ts';
 import { quickClock } from '../engine/engine-world.ts';
-import { mirrored, type Mirrored } from './mirrored-contacts.ts';
+import { mirrored, type Mirrored, shellThat } from './mirrored-contacts.ts';
 
 /** One request that a receiver got. */
 export interface Heard {
@@ -109,12 +109,12 @@ export async function reporting(
   world.config({ notices, ...(server && { server }) });
   const told: Told[] = [];
   const stop = new AbortController();
-  const shell = { stop: stop.signal, abort: new AbortController().signal };
+  const shell = shellThat({ stop: stop.signal });
   const noticed = (notice?: Notice, why?: string, about?: { to: string; but?: string }) =>
     void told.push({ notice, why, to: about?.to, ...(about?.but && { but: about.but }) });
   const clock = quickClock();
   const open = () => {
-    const options = { shell, log: { noticed }, clock, random: () => 0.5 };
+    const options = { shell, noticed, clock, random: () => 0.5 };
     return createNotifier(loadConfig(world.file, {}), options);
   };
   const begin = () => {

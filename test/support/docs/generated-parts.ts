@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { format } from 'oxfmt';
 import formatting from '../../../.oxfmtrc.json' with { type: 'json' };
 import type { FileText } from '../../style/text.ts';
-import { exitCodes } from '../../../src/compose/output/exit-codes.ts';
+import { exitCodes } from '../../../src/compose/output/failure-report.ts';
 import { runGates } from '../../../src/engine/plan/decide-changes.ts';
 import { gates } from '../../../src/records/contact/consent/gates.ts';
 import { rules, type Rule } from '../../../src/records/contact/consent/rules.ts';

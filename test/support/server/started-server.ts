@@ -14,7 +14,7 @@ import {
   serveConsole,
 } from '../../../src/console/console-routes.ts';
 import type { AccessRules } from '../../../src/console/access/access-rules.ts';
-import type { QueueView } from '../../../src/compose/queues/queue-view.ts';
+import type { QueueView } from '../../../src/compose/queues/run-queue.ts';
 import type { ConsoleMirror } from '../../../src/console/view/console-mirror.ts';
 
 export interface Started {

@@ -5,7 +5,7 @@ import { systemClock } from '../../../src/http/system-clock.ts';
 import { Unavailable } from '../../../src/domain/errors.ts';
 import { nothingDone, type Summary } from '../../../src/engine/report/run-summary.ts';
 import { openEventQueue } from '../../../src/compose/queues/event-queue.ts';
-import { viewQueues } from '../../../src/compose/queues/queue-view.ts';
+import { viewQueues } from '../../../src/compose/queues/run-queue.ts';
 import {
   createMetrics,
   type GaugedStatus,

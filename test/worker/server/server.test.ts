@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { Invalid, Unavailable } from '../../../src/domain/errors.ts';
-import { viewQueues } from '../../../src/compose/queues/queue-view.ts';
+import { viewQueues } from '../../../src/compose/queues/run-queue.ts';
 import { createMetrics } from '../../../src/worker/server/metrics.ts';
 import { anyRedis, ownRedis } from '../../support/redis.ts';
 import {

@@ -4,7 +4,7 @@ import { hashPassword, type Role } from '../../../src/console/access/users-file.
 import type { AccessRules } from '../../../src/console/access/access-rules.ts';
 import { systemClock } from '../../../src/http/system-clock.ts';
 import { openEventQueue } from '../../../src/compose/queues/event-queue.ts';
-import { viewQueues } from '../../../src/compose/queues/queue-view.ts';
+import { viewQueues } from '../../../src/compose/queues/run-queue.ts';
 import { cookieOf } from '../../support/console/running-console.ts';
 import { anyRedis } from '../../support/redis.ts';
 import { connectTo } from '../../support/worker/connections.ts';

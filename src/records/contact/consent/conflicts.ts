@@ -1,10 +1,8 @@
 /** Explains why the two sides disagree about a person, and how to resolve it. */
-import type { RecordProblem } from '../../../domain/record-problem.ts';
 import { decideUnmanaged, protectedUnmanaged } from '../../../domain/unmanaged-people.ts';
+import type { Complaint } from '../../../domain/problem-causes.ts';
 
-export type Conflict = Pick<RecordProblem, 'cause' | 'about' | 'reason' | 'fix'>;
-
-function recordOptOut(cause: Conflict['cause'], reason: string): Conflict {
+function recordOptOut(cause: Complaint['cause'], reason: string): Complaint {
   return { cause, reason, fix: 'record the opt-out in the CRM; only the person can come back' };
 }
 
@@ -24,7 +22,7 @@ const deletedThere =
 const leftOutThere =
   'contacts.include leaves the person out; subscribed on the platform, not managed here';
 
-const vanished: Conflict = {
+const vanished: Complaint = {
   cause: 'vanished',
   reason: 'the contact vanished from the platform',
   fix:
@@ -36,7 +34,7 @@ const takenAway = recordOptOut(
   'the subscription was removed on the platform',
 );
 
-const undone: Conflict = {
+const undone: Complaint = {
   cause: 'undone',
   reason: '`undo` took our opt-in back, and the CRM has stated nothing else since',
   fix:
@@ -45,7 +43,7 @@ const undone: Conflict = {
 };
 
 /** The conflicts by the rule or gate that found them; any other rule or gate uses `leftChannel`. */
-const conflicts: Record<string, Conflict> = {
+const conflicts: Record<string, Complaint> = {
   'left-all-mail': recordOptOut(
     'left-all-mail',
     'unsubscribed from all mail, blocked or suppressed on the platform',
@@ -100,7 +98,7 @@ const conflicts: Record<string, Conflict> = {
 };
 
 /** The same of protected people, where contacts.protect makes a difference. */
-const protectedConflicts: Record<string, Conflict> = {
+const protectedConflicts: Record<string, Complaint> = {
   'deleted-unmanaged': {
     cause: 'deleted-protected',
     reason: `${deletedThere}, and protected`,
@@ -126,7 +124,7 @@ const byShown = new Set([
   'left-then-removed',
 ]);
 
-const doubtful: Conflict = {
+const doubtful: Complaint = {
   cause: 'opt-out-doubtful',
   reason:
     'the platform shows the person as not subscribed, and no opt-out is known: ' +
@@ -136,7 +134,7 @@ const doubtful: Conflict = {
     'newer, a later date of consent in the CRM opts them in',
 };
 
-export function conflictOf(by: string, subject: Subject): Conflict {
+export function conflictOf(by: string, subject: Subject): Complaint {
   const { channel, isDoubtful, contacts, isRenamed, isProtected } = subject;
   if (by === 'several-contacts') {
     return {
@@ -153,20 +151,20 @@ export function conflictOf(by: string, subject: Subject): Conflict {
 }
 
 /** A contact has another address on the platform, and the CRM states an opt-out for this one. */
-export const renamedThere: Conflict = {
+export const renamedThere: Complaint = {
   cause: 'renamed',
   reason: 'the contact has another address on the platform; the opt-outs of this record are its',
   fix: 'give the person the same address on both sides',
 };
 
 /** The CRM states an opt-in for the former address of a contact. */
-const renamedAway: Conflict = {
+const renamedAway: Complaint = {
   ...renamedThere,
   reason: 'the contact has another address on the platform, so nobody is opted in with this one',
 };
 
 /** Returns the fault of records with one address of which some opt in and some opt out. */
-export function contradiction(count: number, channel: string): Conflict {
+export function contradiction(count: number, channel: string): Complaint {
   return {
     cause: 'records-contradict',
     about: 'CRM records of one address contradict each other; the opt-out counts',
@@ -175,7 +173,7 @@ export function contradiction(count: number, channel: string): Conflict {
   };
 }
 
-function stillStated(former: string): Conflict {
+function stillStated(former: string): Complaint {
   const where = former && ' under a former address';
   return {
     cause: 'own-opt-out',

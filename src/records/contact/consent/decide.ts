@@ -11,7 +11,7 @@ import { isUnmanagedCause, optsOutUnmanaged } from '../../../domain/unmanaged-pe
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { Decision, Stop } from '../../decision.ts';
 import { notOursOf, oursOf, isFlagged, hasLeft, movedRows } from './absent-people.ts';
-import { type Conflict, conflictOf, contradiction, renamedThere } from './conflicts.ts';
+import { conflictOf, contradiction, renamedThere } from './conflicts.ts';
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
 import { channelFacts, factsOf, verdictIn, isProtectedByRecord } from './facts.ts';
 import type { PersonFacts, PersonRules } from './person-facts.ts';
@@ -47,6 +47,7 @@ import {
 import { fingerprintsOf, fingerprintOf, isOurs, defaultsIn } from '../observe/observed-contact.ts';
 import { contradict, statedAt, strictestOf } from '../observe/strictest-consent.ts';
 import { earlyTimes } from '../observe/consent-time.ts';
+import type { Complaint } from '../../../domain/problem-causes.ts';
 
 /** The order in which a person's changes are sent: opt-outs first, deletes last. */
 export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;
@@ -107,7 +108,7 @@ export function decidePerson(states: ContactStates, rules: PersonRules): Decisio
 function planChannel(decision: Decision, channel: string, facts: PersonFacts): Stop | undefined {
   const { states } = facts;
   const { verdict, stop } = verdictIn(facts, channel);
-  const conflict = (fault: Conflict): void => {
+  const conflict = (fault: Complaint): void => {
     // Nothing recorded leads from the address of an unmanaged person to the CRM.
     const crmId = isUnmanagedCause(fault.cause) ? states.desired[0]?.id : undefined;
     const urgent = fault.cause === 'renamed-claimed' && { urgent: true as const };
@@ -209,7 +210,7 @@ export function changeOf(key: Key, op: Op, about: About): Change {
   return { kind: 'contact', key, op, part, target, body, phase: order, guard, why: reason };
 }
 
-function conflictProblem(key: Key, part: string, fault: Conflict): RecordProblem {
+function conflictProblem(key: Key, part: string, fault: Complaint): RecordProblem {
   return { kind: 'contact', key, class: 'conflict', part, ...fault };
 }
 

@@ -28,7 +28,10 @@ export interface Channels {
 }
 
 /** Decides how far a restored snapshot is trusted. */
-export interface PastSource extends Pick<ContactStates, 'restored' | 'facts' | 'latest'> {
+export interface PastSource {
+  restored: ContactStates['restored'];
+  facts: ContactStates['facts'];
+  latest: ContactStates['latest'];
   wishes: ReadonlyMap<string, DesiredSubscription>;
 }
 

@@ -1,7 +1,7 @@
 /** Lists the opt-outs that people made on the platform, with their times if known. */
 import { all, type Entry } from '../../../domain/do-not-contact.ts';
 import type { ReturnCause } from '../../../domain/opt-out-report.ts';
-import type { DesiredRow, RecordedRow } from '../../../domain/record.ts';
+import type { DesiredRow, RecordedRow, RecordedBody } from '../../../domain/record.ts';
 import { mayBeDefault, type PlatformFacts } from '../../platform-facts.ts';
 import type { ConsentPolicy } from './rules.ts';
 import { isTheirs } from '../observe/observed-contact.ts';
@@ -40,7 +40,7 @@ export function outsOf(
     channel === all || channels.includes(channel);
   return {
     /** Returns the recorded opt-outs from the configured channels. */
-    recorded: (row: Pick<RecordedRow, 'body' | 'seenAt'>, facts: PlatformFacts) =>
+    recorded: (row: RecordedBody, facts: PlatformFacts) =>
       optOutsOf(decodeContact.recorded(row), facts).filter(isKept),
     /** Returns the opt-out that a do-not-contact entry stands for, if it is about one. */
     remembered(entry: Entry, facts: PlatformFacts): PlatformOptOut | undefined {

@@ -287,10 +287,9 @@ export const rules: readonly Rule[] = [
   },
 ];
 
-const noRule: Omit<Rule, 'asks' | 'when'> = { action: 'conflict', id: 'no-rule' };
-
 /** Returns what the first matching rule calls for. A case that no rule lists is a conflict. */
 export function decideChannel(facts: ChannelFacts): Verdict {
+  const noRule = { action: 'conflict', cause: 'stated', id: 'no-rule' } as const;
   const { action, cause = 'stated', id } = ruleFor(facts) ?? noRule;
   return { action, cause, by: id };
 }

@@ -11,7 +11,7 @@ import {
 import { contactKey } from '../../../domain/values/contact-key.ts';
 import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Subscription } from '../../../platform/request-schemas.ts';
-import { isSame, type NamedParts } from '../../platform-facts.ts';
+import { isSame, type NamedParts, type PlatformFacts } from '../../platform-facts.ts';
 import {
   type ContactStates,
   type ObservedContactRow,
@@ -191,6 +191,12 @@ export function contactsOf(
   return [...seenNow, ...(recorded?.contacts ?? []).filter(isUnseen)];
 }
 
+/** What tells the contact that we made, and whether its defaults are shown. */
+interface Known {
+  recorded: RecordedRow | undefined;
+  facts: PlatformFacts;
+}
+
 /**
  * Returns the channels in which the contact that we made still shows the opt-out it was created
  * with. Returns none if the platform turned out to show no defaults, because in that case a person
@@ -198,7 +204,7 @@ export function contactsOf(
  */
 export function defaultsIn(
   shown: ObservedContact[],
-  { recorded: row, facts }: Pick<ContactStates, 'recorded' | 'facts'>,
+  { recorded: row, facts }: Known,
   { defaults }: RecordedContact,
 ): string[] {
   if (facts.namesAll === false) return [];
@@ -209,7 +215,7 @@ export function defaultsIn(
 /** Returns the contacts without mere defaults: the subscriptions of the one that we made. */
 export function statedContacts(
   shown: ObservedContact[],
-  states: Pick<ContactStates, 'recorded' | 'facts'>,
+  states: Known,
   recorded: RecordedContact | undefined,
 ): ObservedContact[] {
   const defaults = new Set(recorded && defaultsIn(shown, states, recorded));

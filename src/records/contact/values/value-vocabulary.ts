@@ -44,7 +44,9 @@ export interface OwnWords {
   standAlone?: boolean | undefined;
 }
 
-export interface Unknown extends Pick<UnknownWord, 'unknown' | 'text'> {
+export interface Unknown {
+  unknown: UnknownWord['unknown'];
+  text: string | undefined;
   /** Whether the value is a date if the other values of its column are dates. */
   isSerial?: true;
 }

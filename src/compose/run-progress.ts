@@ -1,0 +1,321 @@
+/**
+ * Measures the progress of a run: what is done, how fast, and how long the rest takes. Shows it as
+ * one line that is redrawn on a terminal, and otherwise as a line every ten seconds. A run that
+ * writes also stores it in the snapshot, where `status` of another process finds it. The entry
+ * names no person. A process that is killed leaves it behind: it only counts while a process has
+ * the lease, and only if that process wrote it, which the fencing token shows.
+ */
+import {
+  changesOf,
+  type Forecast,
+  forecastAgain,
+  noTime,
+  type Rest,
+  restOf,
+} from '../engine/report/duration-forecast.ts';
+import type { Mirror, Progress } from '../engine/context/mirror-context.ts';
+import { counted, withCommas } from '../domain/values/counted.ts';
+import { lasting } from './output/format-values.ts';
+import type { Shell } from './process-shell.ts';
+import { z } from 'zod';
+import type { Snapshot } from '../store/snapshot.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { RouteLimit } from '../domain/route-limit.ts';
+
+/** The shortest time over which a rate is meaningful. */
+const leastMs = 500;
+/** After this many windows, the measured rate gives a better estimate than the limits. */
+const enoughWindows = 5;
+
+/** The progress of a run at one moment. */
+export interface Measured {
+  phase: Progress['stage'];
+  kind: string;
+  done: number;
+  /** Null while it is not known. */
+  total: number | null;
+  /** The share that is done, from 0 to 1; null if it is not known. */
+  share: number | null;
+  /** Null until it can be measured. */
+  perSecond: number | null;
+  /** Null if it is not known. */
+  leftMs: number | null;
+  quietMs: number;
+  /** The rate limit of the route that takes longest; null if it is not known. */
+  limit: { route: string; limit: number; windowMs: number } | null;
+}
+
+/** The latest progress of a record type, in monotonic milliseconds. */
+interface News extends Progress {
+  sinceMs: number;
+  atMs: number;
+}
+
+/** The parts of a mirror by which the rest of a run is estimated. */
+export interface Pace {
+  clock: Clock;
+  limits(): Record<string, RouteLimit>;
+  reserve: number;
+}
+
+/** The rest is estimated from the rate limits, and from the rate once enough was done. */
+export function createMeter({ clock, limits, reserve }: Pace) {
+  /** The latest progress by record type, newest last. */
+  const news = new Map<string, News>();
+  /** When each stage of a record type began; the rate is measured from then. */
+  const began = new Map<string, number>();
+  let forecast: Forecast | undefined;
+
+  const hear = (progress: Progress): void => {
+    const nowMs = clock.monotonic();
+    const stage = progress.stage + progress.kind;
+    const sinceMs = began.get(stage) ?? nowMs;
+    began.set(stage, sinceMs);
+    news.delete(progress.kind);
+    news.set(progress.kind, { ...progress, sinceMs, atMs: nowMs });
+  };
+  return {
+    hear,
+    foresee(told: Forecast): void {
+      forecast = told;
+      news.clear();
+      for (const [kind, of] of changesOf(told)) hear({ stage: 'applying', kind, done: 0, of });
+    },
+    /** Returns the current progress; undefined before the first news. */
+    now(): Measured | undefined {
+      const all = [...news.values()];
+      const one = all.findLast(({ done, of = 0 }) => done < of) ?? all.at(-1);
+      if (!one) return undefined;
+      const seen = { limits: limits(), reserve };
+      const known = one.stage === 'applying' ? forecast : undefined;
+      const rest = known ? restOf(known, one, seen) : noTime;
+      const { routes } = known ? forecastAgain(known, seen) : { routes: [] };
+      const slowest = routes.find(({ route }) => route.startsWith(`${one.kind}s.`));
+      const { route = '', limit = null, windowMs = null } = slowest ?? {};
+      const isKnown = limit !== null && windowMs !== null;
+      const { stage: phase, kind, done, of, sinceMs, atMs } = one;
+      const nowMs = clock.monotonic();
+      const elapsedMs = nowMs - sinceMs;
+      const isMeasured = done > 0 && elapsedMs >= leastMs;
+      return {
+        phase,
+        kind,
+        done,
+        total: of ?? null,
+        share: one.share ?? (of === undefined || of === 0 ? null : done / of),
+        perSecond: isMeasured ? (done / elapsedMs) * 1000 : null,
+        leftMs: estimateLeft(one, nowMs, rest),
+        quietMs: nowMs - atMs,
+        limit: isKnown ? { route, limit, windowMs } : null,
+      };
+    },
+  };
+}
+
+/**
+ * Estimates the remaining time. The limits give a lower bound. While a window is exhausted, the
+ * measured rate is meaningless.
+ */
+function estimateLeft(
+  { done, of, share, sinceMs, atMs }: News,
+  nowMs: number,
+  rest: Rest,
+): number | null {
+  const elapsedMs = nowMs - sinceMs;
+  const part = share ?? (of === undefined ? undefined : done / of);
+  if (part === undefined || part >= 1) return null;
+  if (share !== undefined && elapsedMs < leastMs) return null;
+  const byLimits = rest.ms > 0 ? rest.ms - (nowMs - atMs) : 0;
+  const byRate = ((1 - part) * elapsedMs) / part;
+  const isEarly = byLimits > 0 && elapsedMs < enoughWindows * rest.windowMs;
+  const ms = isEarly ? byLimits : Math.max(byLimits, byRate);
+  return Number.isFinite(ms) && ms > 0 ? ms : null;
+}
+
+/** Waiting times below this are not mentioned. */
+const longQuietMs = 2000;
+
+/**
+ * Returns the line in full, such as "reading the CRM: 120,000 rows (48 %), 12,000/s, 11 s left",
+ * and then shorter forms of it for narrow terminals.
+ */
+export function progressForms(measured: Measured): [string, ...string[]] {
+  const { phase, kind, perSecond, leftMs, quietMs } = measured;
+  const reading = kind === 'contact' ? 'reading the CRM' : `reading the ${kind}s`;
+  const phases: Readonly<Record<string, string>> = { reading, listing: 'listing the platform' };
+  const count = `${phases[phase] ?? phase}: ${countWords(measured)}`;
+  const inSecond = (n: number): string => (n < 10 ? n.toFixed(1) : withCommas(Math.round(n)));
+  const rate = perSecond === null ? [] : [`${inSecond(perSecond)}/s`];
+  const left = leftMs === null ? [] : [`${lasting(leftMs)} left`];
+  const seconds = Math.floor(quietMs / 1000);
+  const quiet = quietMs < longQuietMs ? [] : [`waiting for ${lasting(seconds * 1000)}`];
+  return [
+    [count, ...rate, ...left, ...quiet].join(', '),
+    [count, ...left].join(', '),
+    [`${measured.phase}: ${shareWords(measured) || countWords(measured)}`, ...left].join(', '),
+  ];
+}
+
+function countWords(measured: Measured): string {
+  const { phase, kind, done, total } = measured;
+  const noun = phase === 'reading' && kind === 'contact' ? 'row' : kind;
+  const what = phase === 'applying' ? `${kind} change` : noun;
+  if (total !== null) return `${withCommas(done)} of ${counted(total, what)}`;
+  const share = shareWords(measured);
+  return `${counted(done, what)}${share === '' ? '' : ` (${share})`}`;
+}
+
+function shareWords({ share }: Measured): string {
+  return share === null ? '' : `${Math.floor(share * 100)} %`;
+}
+
+const redrawMs = 100;
+/** How often to redraw without news, to show that the run is alive. */
+const waitingMs = 1000;
+/** How often to print a line if none can be redrawn. */
+const plainMs = 10_000;
+/** How often to store the progress, which takes a transaction. */
+const storeMs = 2000;
+
+export interface ProgressOutlets {
+  /** Redraws one line on a terminal; undefined if there is none. */
+  draw?: Shell['progress'] | undefined;
+  /** Prints or logs one line now and then. */
+  say?: ((line: string, measured: Measured) => void) | undefined;
+  /** Stores the progress. It is called at intervals, and only if there is news. Never throws. */
+  store?: ((measured: Measured) => void) | undefined;
+}
+
+/** Returns where a command shows the progress of a run: nowhere if it is to be quiet. */
+export function outletsOf(shell: Shell): ProgressOutlets {
+  if (shell.quiet) return {};
+  return shell.interactive ? { draw: shell.progress } : { say: (line) => shell.note(line) };
+}
+
+/** Shows the progress of one run until it is closed. */
+export function createProgress({ draw, say, store }: ProgressOutlets, mirror: Pace) {
+  const { clock } = mirror;
+  const meter = createMeter(mirror);
+  let drawnMs = Number.NEGATIVE_INFINITY;
+  let isNews = false;
+
+  const show = (): void => {
+    const measured = meter.now();
+    if (!measured) return;
+    drawnMs = clock.monotonic();
+    const [line, ...shorter] = progressForms(measured);
+    if (draw) draw(line, shorter);
+    else say?.(line, measured);
+  };
+  const keep = (): void => {
+    const measured = isNews ? meter.now() : undefined;
+    isNews = false;
+    if (measured) store?.(measured);
+  };
+  const closed = new AbortController();
+  const repeat = async (act: () => void, everyMs: number): Promise<void> => {
+    for (;;) {
+      await clock.sleep(everyMs, closed.signal);
+      act();
+    }
+  };
+  const begin = (act: () => void, everyMs: number): void =>
+    void repeat(act, everyMs).catch(() => undefined);
+  if (draw ?? say) begin(show, draw ? waitingMs : plainMs);
+  if (store) begin(keep, storeMs);
+  return {
+    progress(progress: Progress): void {
+      meter.hear(progress);
+      const isDue = clock.monotonic() - drawnMs >= redrawMs || progress.done === progress.of;
+      if (draw && isDue) show();
+      isNews = true;
+    },
+    foresees(forecast: Forecast): void {
+      meter.foresee(forecast);
+      isNews = true;
+    },
+    close: () => closed.abort(),
+  };
+}
+
+const name = 'running';
+
+const stored = z.object({
+  token: z.number(),
+  mode: z.enum(['full', 'fast']),
+  /** The command that runs, and the id of its process. */
+  command: z.string(),
+  pid: z.number(),
+  /** When the run began, and when this was stored; in milliseconds since the epoch. */
+  since: z.number(),
+  at: z.number(),
+  phase: z.enum(['reading', 'listing', 'deciding', 'applying']),
+  kind: z.string(),
+  done: z.number(),
+  total: z.number().nullable(),
+  share: z.number().nullable(),
+  perSecond: z.number().nullable(),
+  leftMs: z.number().nullable(),
+  limit: z.object({ route: z.string(), limit: z.number(), windowMs: z.number() }).nullable(),
+});
+
+/** The progress of the run that is under way, as it was last stored. */
+type RunInProgress = z.infer<typeof stored>;
+
+const beginning: Measured = {
+  phase: 'reading',
+  kind: 'contact',
+  done: 0,
+  total: null,
+  share: null,
+  perSecond: null,
+  leftMs: null,
+  quietMs: 0,
+  limit: null,
+};
+
+/** Stores that a run begins. Never throws: without the entry, only `status` knows less. */
+export function enterRun(
+  { snapshot, clock }: Mirror,
+  about: { mode: RunInProgress['mode']; command: string },
+): { store(measured: Measured): void; end(): void } {
+  const { meta, transaction } = snapshot;
+  const since = clock.now();
+  const token = snapshot.generation();
+  const attempt = (work: () => void): void => {
+    try {
+      transaction(work);
+    } catch {
+      // The run itself notices a snapshot that cannot be written, and reports it.
+    }
+  };
+  const store = (measured: Measured): void => {
+    const { phase, kind, done, total, share, perSecond, leftMs, limit } = measured;
+    const now = { phase, kind, done, total, share, perSecond, leftMs, limit };
+    const entry: RunInProgress = {
+      ...now,
+      ...about,
+      token,
+      pid: process.pid,
+      since,
+      at: clock.now(),
+    };
+    attempt(() => meta.set(name, JSON.stringify(entry)));
+  };
+  store(beginning);
+  return { store, end: () => attempt(() => meta.drop(name)) };
+}
+
+/**
+ * Returns the progress of the run that the holder of the lease does now; undefined if it does none.
+ * An entry of another version counts as none.
+ */
+export function runInProgress(
+  { meta, generation }: Snapshot,
+  leased: boolean,
+): RunInProgress | undefined {
+  const text = leased ? meta.get(name) : undefined;
+  if (text === undefined) return undefined;
+  const { data } = stored.safeParse(JSON.parse(text));
+  return data?.token === generation() ? data : undefined;
+}
