@@ -1,5 +1,6 @@
 /** retry --read-again: the next run reads a person, and nothing that protects them is lost. */
-import { describe, expect, test } from 'vitest';
+import Database from 'better-sqlite3';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const reset = (world: Mirrored, ...more: string[]) =>
@@ -102,3 +103,33 @@ describe('retry --read-again', () => {
     expect(err).not.toContain('@');
   });
 });
+
+test.each([
+  ['allow', ann, '--reason', 'by letter'],
+  ['forget', ann, '--yes'],
+  ['retry', ann, '--read-again', '--reason', 'looks wrong'],
+  [
+    'resolve',
+    bob,
+    '--channel',
+    'ch_news',
+    '--out',
+    '--reason',
+    'by letter',
+    '--evidence',
+    'letter',
+  ],
+])(
+  'after `%s %s`, a fast run reads the whole CRM: the record has not changed there',
+  async (...words) => {
+    const world = await mirrored();
+    await world.call('sync');
+    world.emulator.dashboard.leave(world.emulator.world.contact(bob)?.id ?? '', 'ch_news');
+    await world.call('sync');
+    expect((await world.call(...words)).code).toBe(0);
+    const db = new Database(world.path, { readonly: true });
+    onTestFinished(() => void db.close());
+    const cursor = db.prepare(`select value from meta where name = 'cursor of contacts'`).pluck();
+    expect(cursor.get()).toBe('spoilt');
+  },
+);

@@ -244,6 +244,9 @@ describe('an entry ends', () => {
     const learn = (row: typeof after) =>
       contacts.learn(optIn, row, [entry('opt_out'), entry('opt_out', { part: PRODUCT })]);
     expect(learn(after).ends).toHaveLength(1);
+    // An entry of another address stands there.
+    const elsewhere = entry('opt_out', { through: 'id' });
+    expect(contacts.learn(optIn, after, [elsewhere]).ends).toEqual([]);
     // Taken back by the person before it was known to be done: it stands.
     const undone = contacts.acknowledge(remembered({ news: 'in' }), optIn, {
       ...ack,

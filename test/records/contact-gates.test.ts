@@ -151,6 +151,49 @@ describe('each gate holds for the person whom it is about', () => {
   });
 });
 
+const newer = { ...replacing, policy: { ...rules.policy, resubscribe: 'newer' as const } };
+const absentKept = { ...keeping, policy: { ...rules.policy, absent: 'keep' as const } };
+const consented = (at: number): States['desired'][number] => ({
+  ...yes,
+  body: canonicalJson({ ...Object(JSON.parse(yes.body)), consentAt: at }),
+});
+const outOfNews = shown({ news: 'opt_out' });
+const leftNews: RecordedRow = {
+  ...remembered({ seen: outOfNews }),
+  body: canonicalJson({
+    contacts: [JSON.parse(outOfNews.body)],
+    defaults: [],
+    channels: { [NEWS]: { is: 'opt_out', by: 'platform', made: { after: null, by: NOON } } },
+  }),
+};
+
+test.each<[string, string, Partial<States>, PersonRules]>([
+  [
+    'settled-out',
+    'is gone from the CRM, and whose contact is ours',
+    {
+      recorded: remembered({ news: 'in' }),
+      observed: [inNews],
+      entries: [entry('operator', NEWS)],
+    },
+    absentKept,
+  ],
+  [
+    'left-before',
+    'consented anew, but left the channel that this one replaces',
+    {
+      desired: [consented(NOON + 1)],
+      recorded: leftNews,
+      observed: [outOfNews],
+      entries: [entry('opt_out', PRODUCT)],
+    },
+    newer,
+  ],
+])('%s holds also for a person who %s', (id, _, known, policy) => {
+  const [channel] = explainPerson(decoded(states(known)), policy).channels;
+  expect(channel?.verdict.by).toBe(id);
+});
+
 test('a person to whom no gate applies passes them all', () => {
   const [channel] = explainPerson(decoded(states({ desired: [yes] })), rules).channels;
   expect(channel?.verdict).toMatchObject({ by: 'not-on-platform', action: 'create' });

@@ -55,6 +55,12 @@ describe('the record of our opt-out', () => {
   const ageMs = 86_400_000;
   const absence = { readings: 2, firstAt: 0, lastAt: ageMs, ageMs, waitedMs: 0 };
 
+  test('keeps the records that were bound before, when another one states it', () => {
+    const recorded = withNews(statedBy('1'));
+    const { note } = decide({ recorded, desired: [says('3', 'no')] });
+    expect(newsOf(note)).toEqual({ ...statedBy('3'), bound: ['1', '2', '3'] });
+  });
+
   test.each<[string, Partial<States>, Membership]>([
     ['one record states it', { desired: [says('1', 'no')] }, { ...statedBy('1'), bound: ['1'] }],
     [

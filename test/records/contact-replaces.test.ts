@@ -80,6 +80,19 @@ describe('a person who left the replaced channel', () => {
       expect(conflicts(decide({ recorded, sight: 'assumed' }))).toEqual([NEWS]);
     }
   });
+  test('stays out who was in both at a time, and left the old one later', () => {
+    const sights: Shown[] = [
+      { old: 'opt_in', news: 'opt_in' },
+      { old: 'opt_out', news: 'opt_in' },
+    ];
+    const joined = recordedBody.parse(JSON.parse(after(sights)?.body ?? '{}'));
+    expect(joined.outgrown).toEqual([]);
+    const [, left] = sights;
+    const anew = recordedBody.parse(
+      JSON.parse(after([{ old: 'opt_out' }, left ?? {}])?.body ?? ''),
+    );
+    expect(anew.outgrown).toEqual([NEWS]);
+  });
   test('is not created in it again after the contact vanished, but in others', () => {
     const again = open({ contacts: { missing: 'recreate' }, replaces: { [NEWS]: OLD } }).contacts;
     const recorded = after([{ old: 'opt_out' }]);

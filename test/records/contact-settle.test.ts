@@ -289,6 +289,7 @@ describe('--out', () => {
     };
     const entries = [entry('operator', { by: NOON - 10_000 })];
     expect(decided(standing({ entries, desired: says(NOON - 20_000) }))).toEqual([]);
+    expect(decided(standing({ entries, desired: says(NOON - 10_000) }))).toEqual([]);
     expect(decided(standing({ entries, desired: says(NOON - 5_000) }))).toEqual([`create ${NEWS}`]);
     expect(decided(standing({ entries, desired: says(NOON + 864_000_000) }))).toEqual([]);
   });

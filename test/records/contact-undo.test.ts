@@ -165,6 +165,7 @@ describe('a contact that the run created', () => {
       { observed: [shown({ news: 'opt_in', other: 'opt_out' })] },
       false,
     ],
+    ['but of which a backup was restored since', 'created', { restored: true }, false],
     ['but that was not listed', 'created', { observed: [], sight: 'assumed' }, false],
     [
       'but shares its address',

@@ -14,7 +14,9 @@ import {
   remembered,
   shown,
   wish,
+  LATER,
   NEWS,
+  NOON,
   open,
   PRODUCT,
   states,
@@ -132,4 +134,15 @@ describe('our opt-out of a contact renamed since is not the person’s under its
       is: 'opt_out',
     });
   });
+});
+
+test('who left all mail has left since it was seen first, however often it is seen', () => {
+  const { decide } = open().contacts;
+  const observed = [shown({ status: 'unsubscribed' })];
+  const leftIn = (note: ReturnType<typeof decide>['note']) =>
+    recordedBody.parse(JSON.parse(note?.body ?? '{}')).left;
+  const first = decide(states({ observed, recorded: remembered() })).note;
+  const again = decide(states({ observed, recorded: first, latest: LATER + 9 })).note ?? first;
+  expect(leftIn(first)).toEqual({ after: NOON, by: LATER });
+  expect(leftIn(again)).toEqual(leftIn(first));
 });

@@ -1,5 +1,6 @@
 /** What stands before the guards, span by span: as if it were all looked at in one go. */
-import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { GuardClass } from '../../src/domain/guard-classes.ts';
 import type { Change } from '../../src/domain/change.ts';
 import { type Guarded, whole } from '../../src/store/database/key-range.ts';
 import { openSnapshot, type Snapshot } from '../../src/store/snapshot.ts';
@@ -152,4 +153,44 @@ test('a run that lists nothing does not end the hold of a person who is not reco
     return holds.oldest('opt_out') === undefined;
   });
   expect(ended).toEqual([false, true]);
+});
+
+describe('what is held again', () => {
+  const all = (guard: GuardClass): Guarded => ({ guard, after: '', upTo: '\u{10FFFF}' });
+  const first = { op: 'opt_in', part: 'ch_news', target: 'c1', guard: 'opt_in' } as const;
+
+  /** Holds one change of a run, and then, later, this one of the next. Returns the open holds. */
+  function heldAfter(next: Partial<Change>, undoes = '') {
+    for (const [at, one] of [[1, first] as const, [5, { ...first, ...next }] as const]) {
+      const { staging, guarded, holds, stage: stageIn, transaction } = snapshot;
+      const guard = one.guard ?? 'opt_in';
+      stageIn(() => {
+        staging.clear();
+        stage(1, one);
+        guarded.holdNew(all(guard));
+      });
+      const now = { ...made, at, undoes: at === 5 ? undoes : '' };
+      transaction(() => holds.hold(all(guard), now));
+    }
+    return snapshot.holds.of('contact', next.key ?? at(1), []);
+  }
+
+  test.each<[string, Partial<Change>, string, number[]]>([
+    ['the same change is the same hold', {}, '', [1]],
+    // It stands for the first one, and waits as long.
+    ['of another channel is another, as old', { part: 'ch_product' }, '', [1, 1]],
+    ['for another contact is another, as old', { target: 'c2' }, '', [1, 1]],
+    ['as a creation is another, as old', { op: 'create', target: undefined }, '', [1, 1]],
+    ['of another class is another, and new', { op: 'delete', guard: 'delete' }, '', [1, 5]],
+    ['of another person is another, and new', { key: at(2) }, '', [5]],
+  ])('%s', (_, next, undoes, since) => {
+    const found = heldAfter(next, undoes).map((one) => one.since);
+    expect(found.toSorted((a, b) => a - b)).toEqual(since);
+  });
+
+  test('an undo holds a change of its own, which is no other run’s', () => {
+    expect(heldAfter({}, 'run').map((one) => one.since)).toEqual([1]);
+    expect(snapshot.guarded.countHeld('opt_in')).toBe(1);
+    expect(snapshot.holds.oldest('opt_in')).toBe(1);
+  });
 });

@@ -13,14 +13,23 @@ function open(): Snapshot {
   return snapshot;
 }
 
-/** Stores what a reading states that has Ann with this body, or has her not at all. */
-function read(snapshot: Snapshot, how: Partial<typeof reading> & { at: number }, body?: string) {
+/** Stores what a reading states that has Ann with this body and ids, or has her not at all. */
+function read(
+  snapshot: Snapshot,
+  how: Partial<typeof reading> & { at: number },
+  body?: string,
+  ids = ['1'],
+) {
   const { staging, stated, ranges, transaction } = snapshot;
   transaction(() => {
     staging.clear();
     const given = { kind: 'contact', presence: 'present', fingerprint: '', wants: true } as const;
-    const row = { ...given, id: '1', key: ann, alias: ann, place: '1', invalid: undefined };
-    if (body !== undefined) staging.addDesired([{ ...row, body }], 1);
+    const row = { ...given, key: ann, alias: ann, invalid: undefined };
+    if (body !== undefined)
+      staging.addDesired(
+        ids.map((id) => ({ ...row, id, place: id, body })),
+        1,
+      );
     for (const range of ranges.ofUnsorted('contact')) staging.sortRange(range);
     for (const range of ranges.ofStated('contact')) stated.store(range, { ...reading, ...how });
   });
@@ -60,4 +69,26 @@ test('a record that comes back in time keeps its opt-out', () => {
   read(snapshot, { at: 3, whole: false }, says('none'));
   snapshot.stated.prune(1_000);
   expect(optedOut(snapshot)).toEqual(['ch_news']);
+});
+
+test.each([true, false])(
+  'what cannot be read replaces no opt-out of the record: certified %s',
+  (certified) => {
+    const snapshot = open();
+    read(snapshot, { at: 1 }, says('opt_out'));
+    const unread = { channels: { ch_news: null }, unread: ['ch_news'] };
+    read(snapshot, { at: 2, certified }, JSON.stringify(unread));
+    const by = { kind: 'contact', key: ann, ids: [], mapping: 'another' } as const;
+    expect(snapshot.stated.optOutsOf(by)).toEqual(['ch_news']);
+  },
+);
+
+test('of two records with one address, the one that is gone is marked, and no other', () => {
+  const snapshot = open();
+  read(snapshot, { at: 1 }, says('opt_out'), ['1', '2']);
+  read(snapshot, { at: 2 }, says('opt_out'), ['2']);
+  snapshot.stated.prune(1_000);
+  const outOf = (id: string) =>
+    snapshot.stated.optOutsOf({ kind: 'contact', key: 'new@example.com', ids: [id], mapping });
+  expect([outOf('1'), outOf('2')]).toEqual([[], ['ch_news']]);
 });

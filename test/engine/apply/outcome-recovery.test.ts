@@ -140,6 +140,21 @@ test('a 409 to an opt-out that nothing else explains is the person’s own opt-o
   expect(stage.writes()).toEqual([]);
 });
 
+test('an opt-out without an outcome keeps back none that the CRM states of another channel', async () => {
+  const stage = openStage({
+    wire: (send) => deaf('/channel/ch_news', 99)(deaf('/retrieve/', 99)(send)),
+  });
+  const email = 'a@example.com';
+  const channels = { ch_news: 'opt_in', ch_product: 'opt_in' } as const;
+  stage.emulator.seed.contact({ email, channels });
+  stage.people.push({ id: '1', email, ch_news: 'no', ch_product: 'yes' });
+  expect((await stage.sync()).status).toBe('failed');
+  stage.people[0] = { id: '1', email, ch_news: 'no', ch_product: 'no' };
+  stage.writes();
+  await stage.sync();
+  expect(stage.writes().map(({ channelId }) => channelId)).toEqual(['ch_product']);
+});
+
 test('an opt-out that never arrived is not ours because the person made it meanwhile', async () => {
   const stage = openStage();
   const email = 'a@example.com';

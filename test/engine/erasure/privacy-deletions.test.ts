@@ -10,8 +10,10 @@ import {
   type StageOptions,
   alone,
   ann,
+  failing,
   record,
   stageOf,
+  wish,
 } from '../../support/engine/engine-stage.ts';
 import { playsAll } from '../../support/extent.ts';
 import { scratchFolder } from '../../support/waiting.ts';
@@ -154,5 +156,32 @@ test.runIf(playsAll)('a file that somebody reads is rewritten on a later attempt
   expect(unfinishedIn(stage.snapshot)).toMatchObject([{ told: '1', key: ann }]);
   reader.close();
   expect(await erase(stage, '1')).toEqual(['forgotten', 'nothing']);
+  expect(unfinishedIn(stage.snapshot)).toEqual([]);
+});
+
+test('an erasure waits until a request that a killed run has sent can no longer arrive', async () => {
+  const { state, wire } = failing();
+  const stage = open({ wire });
+  await stage.sync();
+  state.how = 'breaks';
+  wish(stage, '1', 'no');
+  await expect(stage.sync()).rejects.toThrow('a bug');
+  state.how = 'well';
+  const before = stage.clock.now();
+  expect(await erase(stage, '1')).toEqual(['forgotten', 'nothing']);
+  expect(stage.clock.now() - before).toBeGreaterThanOrEqual(10_000);
+});
+
+test('an erasure whose file another process reads is begun again by its address', async () => {
+  const path = join(scratchFolder(), 'snapshot.sqlite');
+  const stage = open({ path });
+  await stage.sync();
+  const reader = new Database(path, { readonly: true });
+  reader.exec('begin');
+  reader.prepare('select count(*) from recorded').get();
+  expect(await erase(stage, '1')).toEqual(['failed', 'again']);
+  expect(unfinishedIn(stage.snapshot)).toMatchObject([{ key: ann }]);
+  reader.close();
+  expect(said(await stage.clock.run(stage.erase('1')))).toEqual(['forgotten', 'nothing']);
   expect(unfinishedIn(stage.snapshot)).toEqual([]);
 });

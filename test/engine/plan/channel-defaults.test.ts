@@ -1,6 +1,6 @@
 /** On a platform that shows a default where nobody said a word, a default is nobody's opt-out. */
 import { describe, expect, test } from 'vitest';
-import { Unavailable } from '../../../src/domain/errors.ts';
+import { Interrupted, Unavailable } from '../../../src/domain/errors.ts';
 import type { Send } from '../../../src/domain/exchange.ts';
 import {
   hearing,
@@ -227,4 +227,19 @@ describe('an unanswered enrolment, where the platform shows no defaults', () => 
     await stage.sync();
     expect(stage.told()).toEqual([`${ann} ch_product`]);
   });
+});
+
+test('a stated opt-out that a creation calls for is sent although the run is asked to stop', async () => {
+  const stop = new AbortController();
+  const stage = open({
+    platform: { quirks: ['all-channels=opt_in'] },
+    wire: (send) => async (request, signal) => {
+      const answer = await send(request, signal);
+      if (request.method === 'POST') stop.abort(new Interrupted('SIGTERM'));
+      return answer;
+    },
+  });
+  stage.people.push(record('1', ann, 'yes', 'no'));
+  await stage.sync({ stop: stop.signal });
+  expect(shown(stage, ann, 'ch_product')).toBe('opt_out');
 });

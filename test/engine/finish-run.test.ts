@@ -1,0 +1,31 @@
+/** What the end of a run keeps, and what it forgets. */
+import { expect, test } from 'vitest';
+import { ann, openStage, record, settled } from '../support/engine/engine-stage.ts';
+
+const day = 86_400_000;
+
+test('what a run changed is kept for as long as runs are', async () => {
+  const stage = await settled();
+  const keeps = () => stage.snapshot.runChanges.lastAt('contact', ann) !== undefined;
+  await stage.clock.advance(80 * day);
+  await stage.sync();
+  expect(keeps()).toBe(true);
+  await stage.clock.advance(11 * day);
+  await stage.sync();
+  expect(keeps()).toBe(false);
+});
+
+test('an incomplete reading ends no problem of a record that it does not have', async () => {
+  const stage = openStage();
+  stage.people.push(record('1', ann), { id: '2', email: 'bob@example.com', ch_news: 'perhaps' });
+  const known = () => stage.snapshot.retryLater.counts().map(({ kind, n }) => [kind, n]);
+  await stage.sync();
+  expect(known()).toEqual([['contact', 1]]);
+  stage.people.pop();
+  stage.certificate = { complete: false, reading: 'half', why: 'half of it', fix: 'again' };
+  await stage.sync();
+  expect(known()).toEqual([['contact', 1]]);
+  stage.certificate = { complete: true, reading: 'whole' };
+  await stage.sync();
+  expect(known()).toEqual([]);
+});
