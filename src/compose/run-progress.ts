@@ -15,7 +15,7 @@ import {
 } from '../engine/report/duration-forecast.ts';
 import type { Mirror, Progress } from '../engine/context/mirror-context.ts';
 import { counted, withCommas } from '../domain/values/counted.ts';
-import { lasting } from './output/format-values.ts';
+import { lasting, timeOfDay } from './output/format-values.ts';
 import type { Shell } from './process-shell.ts';
 import { z } from 'zod';
 import type { Snapshot } from '../store/snapshot.ts';
@@ -134,23 +134,32 @@ function estimateLeft(
 
 /** Waiting times below this are not mentioned. */
 const longQuietMs = 2000;
+/** A rest from this on also has the time of day when it is done. */
+const longRestMs = 600_000;
 
 /**
  * Returns the line in full, such as "reading the CRM: 120,000 rows (48 %), 12,000/s, 11 s left",
- * and then shorter forms of it for narrow terminals.
+ * and then shorter forms of it for narrow terminals. `now` is in milliseconds since the epoch.
  */
-export function progressForms(measured: Measured): [string, ...string[]] {
+export function progressForms(measured: Measured, now: number): [string, ...string[]] {
   const { phase, kind, perSecond, leftMs, quietMs } = measured;
   const reading = kind === 'contact' ? 'reading the CRM' : `reading the ${kind}s`;
   const phases: Readonly<Record<string, string>> = { reading, listing: 'listing the platform' };
   const count = `${phases[phase] ?? phase}: ${countWords(measured)}`;
   const inSecond = (n: number): string => (n < 10 ? n.toFixed(1) : withCommas(Math.round(n)));
   const rate = perSecond === null ? [] : [`${inSecond(perSecond)}/s`];
-  const left = leftMs === null ? [] : [`${lasting(leftMs)} left`];
-  const seconds = Math.floor(quietMs / 1000);
-  const quiet = quietMs < longQuietMs ? [] : [`waiting for ${lasting(seconds * 1000)}`];
+  const isQuiet = quietMs >= longQuietMs;
+  // What should be over, and is waited for, takes nobody knows how long.
+  const isKnown = leftMs !== null && (leftMs >= longQuietMs || !isQuiet);
+  const left = isKnown ? [`${lasting(leftMs)} left`] : [];
+  const end = isKnown && leftMs >= longRestMs ? [`done at about ${timeOfDay(now + leftMs)}`] : [];
+  const whoms: Readonly<Record<string, string>> = { reading: ' for the CRM', deciding: '' };
+  const whom = whoms[phase] ?? ' for the platform';
+  const quietFor = lasting(Math.floor(quietMs / 1000) * 1000);
+  const quiet = isQuiet ? [`waiting ${quietFor}${whom}`] : [];
   return [
-    [count, ...rate, ...left, ...quiet].join(', '),
+    [count, ...rate, ...left, ...end, ...quiet].join(', '),
+    [count, ...left, ...end].join(', '),
     [count, ...left].join(', '),
     [`${measured.phase}: ${shareWords(measured) || countWords(measured)}`, ...left].join(', '),
   ];
@@ -203,7 +212,7 @@ export function createProgress({ draw, say, store }: ProgressOutlets, mirror: Pa
     const measured = meter.now();
     if (!measured) return;
     drawnMs = clock.monotonic();
-    const [line, ...shorter] = progressForms(measured);
+    const [line, ...shorter] = progressForms(measured, clock.now());
     if (draw) draw(line, shorter);
     else say?.(line, measured);
   };

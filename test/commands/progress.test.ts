@@ -4,6 +4,7 @@ import {
   createProgress,
   outletsOf,
   createMeter,
+  type Measured,
   progressForms,
 } from '../../src/compose/run-progress.ts';
 import type { Progress } from '../../src/engine/context/mirror-context.ts';
@@ -35,7 +36,9 @@ test('the remaining time follows the known limit, not the burst of the first win
   limits['contacts.enrol'] = limit;
   await clock.advance(600);
   applied(30);
-  expect(lines.at(-1)).toBe('applying: 30 of 10,000 contact changes, 50/s, 5 h 33 min left');
+  expect(lines.at(-1)).toBe(
+    'applying: 30 of 10,000 contact changes, 50/s, 5 h 33 min left, done at about 05:33 UTC',
+  );
   line.close();
 });
 
@@ -47,7 +50,7 @@ test('the line shows every second how long it still waits', async () => {
   await clock.advance(45_000);
   expect(lines.length).toBe(before + 45);
   expect(lines.at(-1)).toBe(
-    'applying: 30 of 10,000 contact changes, 0.7/s, 5 h 33 min left, waiting for 45 s',
+    'applying: 30 of 10,000 contact changes, 0.7/s, 5 h 33 min left, done at about 05:33 UTC, waiting 45 s for the platform',
   );
   line.close();
   await clock.advance(5000);
@@ -75,7 +78,7 @@ test('the remaining time counts down to the next window in the last windows', as
   applied(enrolments - 9);
   expect(lines.at(-1)).toMatch(/, 60 s left$/);
   await clock.advance(49_500);
-  expect(lines.at(-1)).toMatch(/, 11 s left, waiting for 49 s$/);
+  expect(lines.at(-1)).toMatch(/, 11 s left, waiting 49 s for the platform$/);
   line.close();
 });
 
@@ -87,7 +90,9 @@ test('the rate is measured from the beginning, even when changes were planned ag
   line.progress({ stage: 'reading', kind: 'contact', done: 10, of: undefined });
   await clock.advance(1500);
   applied(302);
-  expect(lines.at(-1)).toBe('applying: 302 of 10,000 contact changes, 0.5/s, 5 h 22 min left');
+  expect(lines.at(-1)).toBe(
+    'applying: 302 of 10,000 contact changes, 0.5/s, 5 h 22 min left, done at about 05:31 UTC',
+  );
   line.close();
 });
 
@@ -99,7 +104,7 @@ test('unfinished changes are shown, and the size of the plan before the first an
   line.foresees(forecast(needs, { limits, reserve: 0, readMs: 0 }));
   line.progress({ stage: 'applying', kind: 'template', done: 2, of: 2 });
   await clock.advance(3000);
-  expect(lines.at(-1)).toBe('applying: 0 of 40 contact changes, waiting for 3 s');
+  expect(lines.at(-1)).toBe('applying: 0 of 40 contact changes, waiting 3 s for the platform');
   line.close();
 });
 
@@ -123,7 +128,7 @@ test('without a terminal a line is printed every ten seconds', async () => {
   expect(lines).toEqual(['reading the CRM: 120,000 rows (48 %), 12,000/s, 11 s left']);
   await clock.advance(10_000);
   expect(lines[1]).toBe(
-    'reading the CRM: 120,000 rows (48 %), 6,000/s, 22 s left, waiting for 10 s',
+    'reading the CRM: 120,000 rows (48 %), 6,000/s, 22 s left, waiting 10 s for the CRM',
   );
   line.close();
   await clock.advance(20_000);
@@ -145,7 +150,22 @@ test.each<[Progress, string]>([
 ])('the line names the phase: %j', (progress, words) => {
   const meter = createMeter({ clock: virtualClock(), limits: () => ({}), reserve: 0 });
   meter.hear(progress);
-  expect(progressForms(meter.now() ?? expect.unreachable('nothing'))[0]).toBe(words);
+  expect(progressForms(meter.now() ?? expect.unreachable('nothing'), 0)[0]).toBe(words);
+});
+
+test.each<[string, Partial<Measured>, string]>([
+  ['a long rest ends by the clock', { leftMs: 3_600_000 }, ', 1 h left, done at about 01:00 UTC'],
+  ['a short one does not', { leftMs: 30_000 }, ', 30 s left'],
+  ['the platform is waited for', { quietMs: 44_000 }, ', waiting 44 s for the platform'],
+  [
+    'nothing is left, and it waits',
+    { leftMs: 0, quietMs: 3_000 },
+    ', waiting 3 s for the platform',
+  ],
+])('%s', (_, news, words) => {
+  const still = { total: 2, share: 0.5, perSecond: null, leftMs: null, quietMs: 0, limit: null };
+  const measured = { phase: 'listing', kind: 'contact', done: 1, ...still, ...news } as const;
+  expect(progressForms(measured, 0)[0]).toBe(`listing the platform: 1 of 2 contacts${words}`);
 });
 
 test('a narrow terminal gets a shorter line', async () => {
@@ -154,8 +174,9 @@ test('a narrow terminal gets a shorter line', async () => {
   meter.hear({ stage: 'reading', kind: 'contact', done: 0, of: undefined, share: 0 });
   await clock.advance(10_000);
   meter.hear({ stage: 'reading', kind: 'contact', done: 5000, of: undefined, share: 0.5 });
-  expect(progressForms(meter.now() ?? expect.unreachable('nothing'))).toEqual([
+  expect(progressForms(meter.now() ?? expect.unreachable('nothing'), 0)).toEqual([
     'reading the CRM: 5,000 rows (50 %), 500/s, 10 s left',
+    'reading the CRM: 5,000 rows (50 %), 10 s left',
     'reading the CRM: 5,000 rows (50 %), 10 s left',
     'reading: 50 %, 10 s left',
   ]);

@@ -118,6 +118,7 @@ async function turnPages(
       of: Math.max(found.total, seen),
     });
   };
+  run.progress({ stage: 'listing', kind, done: 0, of: undefined });
   await page(1);
   const first = last;
   const pages = Math.ceil(first.total / limit);

@@ -161,7 +161,7 @@ export function progressWords(
 ): string {
   const { mode, command, pid, since, at, limit } = running;
   const quietMs = Math.max(0, Date.parse(now) - Date.parse(at));
-  const [line] = progressForms({ ...running, quietMs });
+  const [line] = progressForms({ ...running, quietMs }, Date.parse(now));
   const by = command === '' ? '' : ` by \`${command}\``;
   const seen = limit
     ? `; ${limit.route} allows ${limitWords({ ...limit, others: 0 }, lasting)}`
