@@ -50,7 +50,8 @@ test('the line shows every second how long it still waits', async () => {
   await clock.advance(45_000);
   expect(lines.length).toBe(before + 45);
   expect(lines.at(-1)).toBe(
-    'applying: 30 of 10,000 contact changes, 0.7/s, 5 h 33 min left, done at about 05:33 UTC, waiting 45 s for the platform',
+    'applying: 30 of 10,000 contact changes, 0.7/s, 5 h 33 min left, done at about 05:33 UTC, ' +
+      'waiting 45 s for the platform',
   );
   line.close();
   await clock.advance(5000);

@@ -61,25 +61,60 @@ const dayAndTime = new Intl.DateTimeFormat('en-GB', {
 });
 const inWords = (format, seconds) => format.format(seconds * 1000);
 const daySeconds = 86_400;
-const wholeSteps = [1, 2, 5].flatMap((n) => Array.from({ length: 12 }, (_, at) => n * 10 ** at));
+const steps = {
+  count: [1, 2, 5].flatMap((n) => Array.from({ length: 12 }, (_, at) => n * 10 ** at)),
+  percent: [5, 10, 25, 50],
+  seconds: [
+    0.1, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400,
+  ].concat([6, 12, 24, 48, 96, 240, 720].map((hours) => hours * 3600)),
+};
+const units = [
+  ['s', 60],
+  ['min', 3600],
+  ['h', 2 * daySeconds],
+  ['d', Infinity],
+];
+const lengths = { s: 1, min: 60, h: 3600, d: daySeconds };
+/** 1.2 min, 3 h */
+function duration(seconds) {
+  const [unit] = units.find(([, most]) => seconds < most);
+  return `${Math.round((seconds / lengths[unit]) * 10) / 10} ${unit}`;
+}
+const values = {
+  count: (n) => n.toLocaleString('en'),
+  percent: (n) => `${n} %`,
+  seconds: duration,
+};
 
-/** Draws `{ x: [seconds…], unit?, series: [{ label, values: [number or null…] }…] }`. */
+/** The sums of each series and those after it, so that bars stand upon each other. */
+function stacked(series, length) {
+  const sums = Array.from({ length }, () => 0);
+  const rows = series.toReversed().map(({ values: own }) => {
+    own.forEach((n, at) => (sums[at] += n ?? 0));
+    return [...sums];
+  });
+  return rows.toReversed();
+}
+
+/** Draws a plot as pages/history.ts describes it. */
 function draw(area) {
-  const { x, unit = '', series } = JSON.parse(area.dataset.plot);
+  const { x, from, to, unit, look, series } = JSON.parse(area.dataset.plot);
   const axis = { stroke: color('--quiet'), grid: { stroke: color('--line'), width: 1 } };
   const size = () => ({ width: area.clientWidth, height: 200 });
-  const words = (n) => n.toLocaleString('en') + unit;
-  const isShort = x.at(-1) - x[0] < 2 * daySeconds;
-  // One day alone would stand at the edge of an axis of years.
-  const around = x.length === 1 ? [x[0] - daySeconds, x[0] + daySeconds] : undefined;
+  const words = values[unit];
+  const isShort = to - from < 2 * daySeconds;
+  const isBars = look === 'bars';
+  const rows = isBars ? stacked(series, x.length) : series.map((one) => one.values);
   const plot = new uPlot(
     {
       ...size(),
+      // All plots show the same time, and the same moment below the pointer.
+      cursor: { sync: { key: 'history' } },
       // The console speaks of all times in UTC.
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
       // A plot that begins at zero shows how large a change is.
       scales: {
-        x: around ? { range: () => around } : {},
+        x: { range: () => [from, to] },
         y: { range: (_, least, most) => [Math.min(0, least), most * 1.08 || 1] },
       },
       axes: [
@@ -92,22 +127,30 @@ function draw(area) {
         {
           ...axis,
           size: 60,
-          ...(unit === '' ? { incrs: wholeSteps.toSorted((one, other) => one - other) } : {}),
+          space: 30,
+          incrs: steps[unit],
           values: (_, ticks) => ticks.map(words),
         },
       ],
       series: [
         { value: (_, n) => (n === null ? '' : `${inWords(dayAndTime, n)} UTC`) },
-        ...series.map(({ label }, at) => ({
+        ...series.map(({ label, values: own }, at) => ({
           label,
           stroke: color(seriesColors[at % seriesColors.length]),
-          width: 2,
-          points: { show: x.length < 40 },
-          value: (_, n) => (n === null ? '' : words(n)),
+          width: isBars ? 0 : 2,
+          ...(isBars
+            ? {
+                fill: color(seriesColors[at % seriesColors.length]),
+                paths: uPlot.paths.bars({ size: [0.6, 24, 2] }),
+              }
+            : {}),
+          spanGaps: true,
+          points: { show: !isBars && x.length < 40 },
+          value: (_, __, ___, nth) => ((own[nth] ?? null) === null ? '' : words(own[nth])),
         })),
       ],
     },
-    [x, ...series.map(({ values }) => values)],
+    [x, ...rows],
     area,
   );
   new ResizeObserver(() => plot.setSize(size())).observe(area);

@@ -116,11 +116,11 @@ export function figuresIn(db: Statements) {
     ),
     countedAt: db.value<[], number>('select max(at) from run_figures where people is not null'),
     firstSince: db.value<[since: number], number>('select min(at) from run_figures where at >= ?'),
-    /** Returns the largest values of the runs in each step. */
-    points: db.all<Part, Point>(
-      `select max(at) at, max(ms) ms, max(refused) refused, max(used) used, max(proof_ms) proofMs,
-         max(changed) changed
-       from run_figures where at >= @since group by ${bucket} order by at`,
+    /** Returns the largest values of the runs of a mode in each step. */
+    points: db.all<Part, Omit<RunFigures, 'run' | 'requests' | 'changes' | 'people'>>(
+      `select max(at) at, mode, max(ms) ms, max(refused) refused, max(used) used,
+         max(proof_ms) proofMs, max(changed) changed
+       from run_figures where at >= @since group by ${bucket}, mode order by at`,
     ),
     people: db.all<Part, { at: number; people: Counts }, { at: number; people: string }>(
       `select max(at) at, people from run_figures where at >= @since and people is not null
