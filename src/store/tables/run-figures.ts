@@ -12,6 +12,7 @@ type Counts = Readonly<Record<string, number>>;
 /** The figures that plots show. */
 interface Point {
   at: number;
+  mode: string;
   ms: number;
   /** The number of requests that the rate limit refused (429). */
   refused: number;
@@ -117,7 +118,7 @@ export function figuresIn(db: Statements) {
     countedAt: db.value<[], number>('select max(at) from run_figures where people is not null'),
     firstSince: db.value<[since: number], number>('select min(at) from run_figures where at >= ?'),
     /** Returns the largest values of the runs of a mode in each step. */
-    points: db.all<Part, Omit<RunFigures, 'run' | 'requests' | 'changes' | 'people'>>(
+    points: db.all<Part, Point>(
       `select max(at) at, mode, max(ms) ms, max(refused) refused, max(used) used,
          max(proof_ms) proofMs, max(changed) changed
        from run_figures where at >= @since group by ${bucket}, mode order by at`,
