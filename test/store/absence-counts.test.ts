@@ -6,10 +6,11 @@ import { openSnapshot } from '../../src/store/snapshot.ts';
 const hour = 3_600_000;
 const range = { kind: 'contact', ...everything } as const;
 
+/** Times are in hours, of the platform after those of another epoch. */
 interface Reading {
   at: number;
-  platformAt?: number;
-  aheadMs?: number | null;
+  there?: number;
+  ahead?: number | null;
   reading?: string;
   but?: string[];
 }
@@ -22,35 +23,34 @@ function absenceAfter(...readings: Reading[]) {
   const row = { kind: 'contact', key: 'ann', id: 'c1', ownership: 'created', body: '{}' } as const;
   transaction(() => {
     recorded.put({ ...row, shown: undefined, desired: undefined, seenAt: 0 });
-    for (const [nth, { at, platformAt, aheadMs = 0, reading, but = [] }] of readings.entries()) {
+    for (const [nth, one] of readings.entries()) {
+      const { at, there, ahead = 0, reading = `${nth}`, but = [] } = one;
+      const platformAt = there === undefined ? undefined : 1 + there * hour;
+      const aheadMs = ahead === null ? null : ahead * hour;
       const due = { absentReadings: 2, absentForMs: 3 * hour };
-      const of = { at, platformAt, aheadMs, reading: reading ?? `${nth}`, but, ...due };
-      absences.count({ ...range, ...of });
+      absences.count({ ...range, at: at * hour, platformAt, aheadMs, reading, but, ...due });
     }
   });
-  const { readings: n, ageMs, waitedMs } = absences.get('contact', 'ann') ?? {};
-  return {
-    readings: n,
-    hours: ageMs === undefined ? undefined : Math.floor(ageMs / hour),
-    waitedMs,
-  };
+  const { readings: n, ageMs = 0, waitedMs } = absences.get('contact', 'ann') ?? {};
+  const waited = waitedMs === null || waitedMs === undefined ? null : waitedMs / hour;
+  return { readings: n, hours: Math.floor(ageMs / hour), waited };
 }
 
 // prettier-ignore
 const table: [what: string, readings: Reading[], found: object][] = [
-  ['one reading',                           [{ at: 0 }], { readings: 1, hours: 0, waitedMs: null }],
-  ['the same reading twice',                [{ at: 0, reading: 'a' }, { at: 4 * hour, reading: 'a' }], { readings: 1, hours: 0 }],
-  ['a person whom another run has',         [{ at: 0 }, { at: 4 * hour, but: ['ann'] }], { readings: 1 }],
-  ['by our clock alone',                    [{ at: 0 }, { at: 2 * hour }], { readings: 2, hours: 2, waitedMs: null }],
-  ['due by the second reading',             [{ at: 0 }, { at: 3 * hour }], { hours: 3, waitedMs: 0 }],
-  ['waiting since it was due',              [{ at: 0 }, { at: 3 * hour }, { at: 5 * hour }], { hours: 5, waitedMs: 2 * hour }],
-  ['our clock set forward',                 [{ at: 0, platformAt: 1 }, { at: 9 * hour, platformAt: 1 + hour }], { hours: 1 }],
-  ['the platform’s clock set forward',      [{ at: 0, platformAt: 1 }, { at: hour, platformAt: 1 + 9 * hour }], { hours: 1 }],
-  ['our clock set back',                    [{ at: 9 * hour, platformAt: 1 }, { at: hour, platformAt: 1 + hour }], { hours: 0 }],
-  ['the platform silent in between',        [{ at: 0, platformAt: 1 }, { at: 2 * hour }, { at: 3 * hour, platformAt: 1 + 3 * hour }], { readings: 3, hours: 3 }],
-  ['the platform silent from then on',      [{ at: 0, platformAt: 1 }, { at: 4 * hour }, { at: 8 * hour }], { readings: 3, hours: 0 }],
-  ['a platform that never told its time',   [{ at: 0 }, { at: 2 * hour, aheadMs: null }], { hours: 2 }],
-  ['our clock known to be hours apart',     [{ at: 0 }, { at: 2 * hour, aheadMs: 2 * hour }], { hours: 0 }],
+  ['one reading',                     [{ at: 0 }], { readings: 1, hours: 0, waited: null }],
+  ['the same reading twice',          [{ at: 0, reading: 'a' }, { at: 4, reading: 'a' }], { readings: 1 }],
+  ['a person whom another run has',   [{ at: 0 }, { at: 4, but: ['ann'] }], { readings: 1 }],
+  ['by our clock alone',              [{ at: 0 }, { at: 2 }], { readings: 2, hours: 2, waited: null }],
+  ['due by the second reading',       [{ at: 0 }, { at: 3 }], { hours: 3, waited: 0 }],
+  ['waiting since it was due',        [{ at: 0 }, { at: 3 }, { at: 5 }], { hours: 5, waited: 2 }],
+  ['our clock set forward',           [{ at: 0, there: 0 }, { at: 9, there: 1 }], { hours: 1 }],
+  ['the platform’s set forward',      [{ at: 0, there: 0 }, { at: 1, there: 9 }], { hours: 1 }],
+  ['our clock set back',              [{ at: 9, there: 0 }, { at: 1, there: 1 }], { hours: 0 }],
+  ['silent in between',               [{ at: 0, there: 0 }, { at: 2 }, { at: 3, there: 3 }], { hours: 3 }],
+  ['silent from then on',             [{ at: 0, there: 0 }, { at: 4 }, { at: 8 }], { hours: 0 }],
+  ['a platform that told no time',    [{ at: 0 }, { at: 2, ahead: null }], { hours: 2 }],
+  ['our clock known to be apart',     [{ at: 0 }, { at: 2, ahead: 2 }], { hours: 0 }],
 ];
 
 test.each(table)('%s', (_, readings, found) => {
