@@ -87,7 +87,7 @@ export function statesOf(
       seen: observedOf(run, one.key),
     })),
     successors,
-    renamed: row ? renamedOf(run, { row, known, isListed: isListed === true }) : [],
+    renamed: row ? renamedOf(run, { row, known, observed, isListed: isListed === true }) : [],
     origins: row ? recorded.originsOf(kind, key) : [],
     statedOut: isNamed ? statedOut() : [],
     parked: problems.parked(kind, key).map(({ part }) => part),
@@ -116,15 +116,27 @@ function observedOf({ snapshot: { staging } }: RunContext, key: Key) {
   return staging.observed(kind, key).map((row) => decodeContact.observed(row));
 }
 
+interface Read extends Pick<ContactStates, 'observed'> {
+  row: RecordedContactRow;
+  known: Findings;
+  isListed: boolean;
+}
+
 function renamedOf(
   run: RunContext,
-  { row, known, isListed }: { row: RecordedContactRow; known: Findings; isListed: boolean },
+  { row, known, observed, isListed }: Read,
 ): ContactStates['renamed'] {
   const { staging, recorded } = run.snapshot;
+  // A search of the address that finds only others: our contact may have another one since.
+  const isReplaced =
+    staging.lookedAt(kind, row.key) !== undefined &&
+    observed.length > 0 &&
+    observed.every(({ id }) => id !== row.id);
   return idsOf(row).flatMap((id) => {
     const seen = isListed ? staging.elsewhere(id, kind, row.key) : undefined;
     // A recorded contact still has this key unless it was read with another key, or was deleted.
-    if (!seen && (id === row.id || (isListed && known.listing))) return [];
+    const isGone = id === row.id ? !isReplaced : isListed && known.listing;
+    if (!seen && isGone) return [];
     const other = recorded.ofId(kind, id, row.key);
     const now = seen?.alias ?? other?.key;
     const desired = now === undefined ? [] : desiredRows(run, now);

@@ -40,7 +40,8 @@ export function renamedOf(
   return renamed.flatMap((one) => {
     const known = recorded?.renamed?.find(({ id }) => id === one.id);
     const ours = [...(known?.outByUs ?? []), ...outByUs(recorded, one.id)];
-    const contact = one.row ? withOutByUs(one.row.value, ours) : known;
+    const last = one.row?.value ?? known ?? recorded?.contacts.find(({ id }) => id === one.id);
+    const contact = last && withOutByUs(last, ours);
     const wants = (channel: string): DesiredSubscription => {
       if (isForbidden(one, channel)) return 'opt_out';
       if (one.desired.length > 0) return strictest(one.desired, [channel]).get(channel) ?? null;

@@ -197,7 +197,8 @@ function shownAfter(
   { answered, undone }: Answer,
 ): { contact: ObservedContact; whole: boolean } {
   const { channel, subscription } = enrolment(change);
-  const before = recorded.contacts.find((contact) => contact.id === id);
+  const known = [...recorded.contacts, ...(recorded.renamed ?? [])];
+  const before = known.find((contact) => contact.id === id);
   if (answered && undone) return { contact: answered, whole: true };
   const contact = answered ?? before ?? { channels: {}, id, left: false };
   const whole = answered ? answered.channels[channel] === subscription : before !== undefined;
