@@ -54,9 +54,13 @@ type StoredClocks = Clocks & { snapshot: Snapshot };
 
 const restoredName = 'restored-until';
 
-/** Stores until when the snapshot had not seen what a backup lacks. Call it in a transaction. */
+/**
+ * Stores until when the snapshot had not seen what a backup lacks. Call it in a transaction. The
+ * newest contact counts, too: the platform's clock may be ahead without telling its time.
+ */
 export function keepRestored(run: StoredClocks): void {
-  run.snapshot.meta.set(restoredName, String(latestNow(run)));
+  const { meta, staging } = run.snapshot;
+  meta.set(restoredName, String(Math.max(latestNow(run), staging.newestCreated('contact'))));
 }
 
 /** Returns until when a restored backup may lack contacts of ours, by the later clock, or 0. */

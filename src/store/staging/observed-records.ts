@@ -115,6 +115,10 @@ export function observedIn(db: Statements) {
       `select count(*) from temp.observed
        where kind = ? and (created_at is null or created_at <= ?)`,
     ),
+    /** Returns when the newest record was created, by the platform's clock; 0 if unknown. */
+    newestCreated: db.number<[RecordTypeName]>(
+      'select coalesce(max(created_at), 0) from temp.observed where kind = ?',
+    ),
     forgetObserved,
     /** Notes when this key was read individually, so that its observed rows are complete. */
     addLooked: look,
