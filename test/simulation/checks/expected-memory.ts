@@ -9,6 +9,7 @@ import type { Traces } from '../world/snapshot-files.ts';
 import type { ReadBack } from './checker-state.ts';
 import { fallbackOf, type Story } from '../story/story.ts';
 import {
+  pastOf,
   reachedAt,
   type Letter,
   type Person,
@@ -48,6 +49,8 @@ export interface Memories {
   notice(): void;
   /** Tells whether the person or a colleague opted out here, as far as the answers show. */
   isTheirs(person: Person, channel: string, state?: State): boolean;
+  /** Tells whether a whole run saw the subscription, now or before, or we made it. */
+  wasSeenIn(state: State | undefined): boolean;
   /** Our opt-out got no answer: until it is read back, the person's own counts as ours. */
   unheard(lost: Omit<Lost, 'until'>): void;
   /** Other addresses under which ours has met the CRM records of this one. */
@@ -58,6 +61,8 @@ export interface Memories {
   idsOf(key: string): string[];
   /** Every id to which the CRM ever gave it. */
   everIdsOf(key: string): string[];
+  /** Of those, the ids of which no whole run tells whether they were recorded with it. */
+  unmetIdsOf(key: string): string[];
   /** The snapshot has nothing of this address any more; what the ledger had of it stands. */
   forget(key: string): void;
   /** Nothing that happened before stands against this address any more, nor against its ids. */
@@ -182,17 +187,19 @@ export function createMemories(
     return made.by === 'others' && at <= ourAt && ourAt - made.at <= momentMs;
   }
 
+  /** Tells whether a whole run saw the subscription before the `next` state, or we made it. */
+  function isSeenIn({ is, by, at }: State, next: State | undefined): boolean {
+    const until = next?.at ?? Number.POSITIVE_INFINITY;
+    const isSeen = looks.some((look) => at < look.startedAt && look.endedAt < until);
+    return is === 'opt_in' && (isSeen || by === 'us');
+  }
+
   /** A person who joined and left again unseen is out by us, or by our creation. */
   function isTheirs(person: Person, channel: string, state = person.channels.get(channel)) {
     if (state?.is !== 'opt_out' || state.by === 'us') return false;
-    let until = Number.POSITIVE_INFINITY;
-    for (let then: State | undefined = state; then; then = then.before) {
+    for (const [index, then] of pastOf(state).entries()) {
       if (isAsOurs(person, channel, then)) return false;
-      const { is, by, at: from } = then;
-      const to = until;
-      const isSeen = looks.some((look) => from < look.startedAt && look.endedAt < to);
-      if (is === 'opt_in' && (isSeen || by === 'us')) return true;
-      until = from;
+      if (isSeenIn(then, pastOf(state)[index - 1])) return true;
     }
     // No run ever saw the contact in another state than after our creation.
     const { made, former } = person;
@@ -233,9 +240,14 @@ export function createMemories(
     };
   }
 
+  function everIdsOf(key: string): string[] {
+    return [...ever].flatMap(([id, keys]) => (keys.has(key) ? [id] : []));
+  }
+
   return {
     of,
     isTheirs,
+    wasSeenIn: (state) => pastOf(state).some((then, at, past) => isSeenIn(then, past[at - 1])),
     notice() {
       for (const key of memories.keys()) of(key);
     },
@@ -252,7 +264,8 @@ export function createMemories(
     everOf: (id) => ever.get(id) ?? new Set(),
     idsOf: (key) =>
       of(key)?.owned ? [...met].flatMap(([id, keys]) => (keys.has(key) ? [id] : [])) : [],
-    everIdsOf: (key) => [...ever].flatMap(([id, keys]) => (keys.has(key) ? [id] : [])),
+    everIdsOf,
+    unmetIdsOf: (key) => everIdsOf(key).filter((id) => met.get(id)?.has(key) !== true),
     forget(key) {
       for (const [id, keys] of met) if (keys.delete(key)) kept.push({ ...standing(key), id, key });
       const memory = memories.get(key);

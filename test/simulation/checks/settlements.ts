@@ -2,7 +2,7 @@
 import { isLiving, keyIn, textOf, type Reading } from '../world/crm.ts';
 import type { Arrival, Known, Outing } from './checker-state.ts';
 import { fallbackOf } from '../story/story.ts';
-import { pastOf, type Person, type State } from '../world/platform-history.ts';
+import type { Person, State } from '../world/platform-history.ts';
 import type { Traces } from '../world/snapshot-files.ts';
 
 /** An opt-out of a channel. */
@@ -88,7 +88,7 @@ export function createSettlements(everOf: (id: string) => ReadonlySet<string>): 
 
 /**
  * Tells what is wrong with an opt-in that was resolved: somebody said no, as far as the answers
- * show. Of an opt-out that may be a default nobody can tell, unless the person was in before.
+ * show. Of an opt-out that may be a default nobody can tell, unless the person was seen in before.
  */
 export function mayEnd(
   { key, channel, reading }: { key: string; channel: string; reading: Reading },
@@ -104,16 +104,12 @@ export function mayEnd(
   for (const person of there) {
     if (person.left) return `${what}, and has left all mail`;
     const state = person.channels.get(channel);
-    const mayBeDefault = fallbackOf(story) === 'opt_out' && !wasIn(state);
+    const mayBeDefault = fallbackOf(story) === 'opt_out' && !memories.wasSeenIn(state);
     const isNewer = story.resubscribe === 'newer';
     if (memories.isTheirs(person, channel) && !mayBeDefault && !isNewer)
       return `${what}, and the person had left it`;
   }
   return false;
-}
-
-function wasIn(state: State | undefined): boolean {
-  return pastOf(state).some(({ is }) => is === 'opt_in');
 }
 
 /** Nobody is opted in whom an operator has resolved as out, unless it was under way before. */

@@ -396,4 +396,53 @@ export const departures: readonly Regression[] = [
       ],
     ),
   ),
+  found(
+    'our opt-out was reported when a double took the address of a renamed contact',
+    told(
+      [member],
+      [
+        inCrm(0, 'forbids the product mail'),
+        run(),
+        inCrm(0, 'forbids the newsletter'),
+        run({
+          faults: [{ nth: 3, fault: 'timeout-before' }],
+          meanwhile: [
+            { nth: 1, act: onPlatform(0, 'is made twice') },
+            { nth: 5, act: onPlatform(0, 'is given another address') },
+          ],
+        }),
+        inCrm(0, 'moves to a new address'),
+        run(),
+        inCrm(0, 'wants the product mail'),
+        run(),
+      ],
+    ),
+  ),
+  found(
+    'our opt-out of a contact that a backup lacks was reported, of a platform with a faster clock',
+    told(
+      [{ ...nobody, crm: 'once', wishes: ['no', ''] }, wanted],
+      [
+        run(),
+        { is: 'backup' },
+        happens(onPlatform(0, 'signs up for the newsletter')),
+        run(),
+        inCrm(0, 'is removed'),
+        { is: 'restore' },
+        run(),
+        inCrm(0, 'is new'),
+        inCrm(0, 'wants the newsletter'),
+        run(),
+      ],
+      { dates: 'none', platformAhead: 5 },
+    ),
+  ),
+  found(
+    'the id of a person who was forgotten barred the new address, after a run that was not whole',
+    told(
+      [member, { ...wanted, wishes: ['maybe', '1'] }],
+      [run({ latency: 500 }), inCrm(0, 'moves to a new address'), forgetting(0)],
+      { dates: 'wrong' },
+    ),
+  ),
 ];

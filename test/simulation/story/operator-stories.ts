@@ -108,6 +108,19 @@ export const operatorStories: readonly Regression[] = [
     told([inNothing, wanted], [run(), run(), resolve('in'), fast], {
       quirks: ['all-channels=opt_out'],
     }),
+    // Nobody has seen the subscription, so nobody can tell.
+    told(
+      [wanted, wanted],
+      [
+        happens(onPlatform(0, 'signs up for the newsletter')),
+        happens(onPlatform(0, 'leaves the newsletter')),
+        run(),
+        run(),
+        resolve('in'),
+        run(),
+      ],
+      { quirks: ['all-channels=opt_out'] },
+    ),
   ),
   found(
     'who says no after that, or said it on the platform, is not opted in',

@@ -40,7 +40,7 @@ export async function forgetOne(
   const isOpen = known.erasures.unsettled().has(key);
   known.erasures.begin(key, {
     at: world.clock.monotonic(),
-    ids: isOpen ? [...ids, ...known.memories.everIdsOf(key)] : ids,
+    ids: [...ids, ...(isOpen ? known.memories.everIdsOf(key) : known.memories.unmetIdsOf(key))],
   });
   known.standing.drop(key);
   known.canaries.drop(key);
