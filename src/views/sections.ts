@@ -72,6 +72,14 @@ export interface Happening {
   texts?: readonly (readonly [name: string, text: string])[];
 }
 
+/** How many of how many, and how many are allowed; a browser draws it as a bar. */
+interface Measure {
+  text: string;
+  n: number;
+  of: number;
+  most: number;
+}
+
 /** A part of what is shown. What it has is shown in the order of these fields. */
 export interface Section {
   /** By this id, a page of the console adds forms. */
@@ -80,6 +88,7 @@ export interface Section {
   title?: Text | undefined;
   /** What stands behind the title, less prominent. */
   aside?: Text | undefined;
+  measure?: Measure | undefined;
   facts?: readonly (readonly [name: string, value: Text])[] | undefined;
   /** Paragraphs; a browser shows those that belong to a `list` as one. */
   lines?: readonly (Text | Item)[] | undefined;
@@ -98,7 +107,9 @@ export function filled(sections: readonly Section[]): Section[] {
 }
 
 /** Returns whether a section has nothing to show. */
-export function isEmpty({ facts = [], lines = [], table, happened = [] }: Section): boolean {
+export function isEmpty(section: Section): boolean {
+  const { measure, facts = [], lines = [], table, happened = [] } = section;
+  if (measure) return false;
   return facts.length + lines.length + (table?.rows.length ?? 0) + happened.length === 0;
 }
 

@@ -41,9 +41,9 @@ test('an operator sees why changes wait, approves them, and a run makes them', a
   expect(why).toContain(
     'more than 1 in one run (the greater of 1 and 0 % of 4 people the CRM wants)',
   );
-  expect(why).toContain(
-    'is the greater of 1 person and 0 % of the people the CRM wants; this is 4.',
-  );
+  expect(why).toContain('4 of 4 people the CRM wants (100 %); the limit is 1');
+  expect(await main.locator('meter').getAttribute('high')).toBe('1');
+  expect(why).toContain('is the greater of 1 person and 0 % of the people the CRM wants.');
   expect(why).toContain('often a column or a condition that changed its meaning');
   expect(why).not.toMatch(/crm-mirror|ch_news|under the plan/);
   await main.getByText(/All \d+ changes|The first/).click();

@@ -278,7 +278,14 @@ export function countAwaitingApproval({ run, verdict }: RunResults): Record<Guar
   return byGuard((guard) => countHeld(guard) + (timedGuards.has(guard) ? verdict.unplanned : 0));
 }
 
-type StoredReasons = Partial<Record<GuardClass, { first?: string; asked?: string }>>;
+interface FoundReason {
+  first: string;
+  /** The number of records that the limit is a share of, 0 if the floor decided, and the limit. */
+  of: number;
+  most: number;
+}
+
+type StoredReasons = Partial<Record<GuardClass, Partial<FoundReason> & { asked?: string }>>;
 const reasons = storedFact<StoredReasons>('reasons of holds', 'the reasons of holds');
 
 /**
@@ -290,11 +297,11 @@ export function storedReasons(meta: Meta): StoredReasons {
 }
 
 /** Stores why a class is held, if nothing of it has waited yet. */
-export function keepReason(run: RunContext, guard: GuardClass, first: string): void {
+export function keepReason(run: RunContext, guard: GuardClass, found: FoundReason): void {
   const { holds, meta } = run.snapshot;
   const before = storedReasons(meta);
   if (before[guard]?.first !== undefined && holds.oldest(guard) !== undefined) return;
-  storeReasons(run, { ...before, [guard]: { ...before[guard], first } });
+  storeReasons(run, { ...before, [guard]: { ...before[guard], ...found } });
 }
 
 /** Stores what rules and canaries ask, and forgets the reasons of which nothing waits any more. */

@@ -16,6 +16,7 @@ import {
   isFew,
   judge as judgeVolume,
   judgeShape,
+  mostOf,
   weekMs,
 } from '../report/guard-rules.ts';
 import { withoutYielding, yielding } from '../plan/commit-plan.ts';
@@ -432,7 +433,11 @@ function reportHeld({ round, of, volume }: Judging, found: HoldReason, n: number
   const { holds } = run.snapshot;
   const limit = run.guards[of];
   if (run.writes && !run.undo && found.by !== 'earlier run')
-    keepReason(run, of, whyOf(found, volume, limit));
+    keepReason(run, of, {
+      first: whyOf(found, volume, limit),
+      of: volume.of,
+      most: mostOf(volume, limit),
+    });
   const isTimed = timedGuards.has(of);
   // A later round may hold a few more changes; the report states the total.
   const total = { ...volume, fresh: n + (isTimed ? unplanned : 0) };

@@ -108,9 +108,10 @@ export function sectionsHtml(
 
 function contentHtml(section: Section, reader: HtmlReader): Html {
   const { id, facts = [], lines = [], isList, table: shown, happened = [], none = '' } = section;
+  const { measure } = section;
   const items = lines.map(itemOf);
   const isDiff = items.some(({ sign }) => sign !== undefined);
-  return html`${
+  return html`${measure ? measureHtml(measure) : ''}${
     // Its rows are broken in a narrow window.
     facts.length > 0
       ? html`<table class="facts">
@@ -151,6 +152,15 @@ function contentHtml(section: Section, reader: HtmlReader): Html {
   }
   ${isEmpty(section) && none !== '' ? html`<p class="quiet">${none}</p>` : ''}
   ${formsHtml(id, reader)}`;
+}
+
+function measureHtml({ text, n, of, most }: NonNullable<Section['measure']>): Html {
+  return html`<p>
+    <strong>${text}</strong
+    ><meter class="measure" min="0" max="${of}" high="${most}" optimum="0" value="${n}">
+      ${text}
+    </meter>
+  </p>`;
 }
 
 /** Returns a table, which scrolls in a narrow window; marks are left out. */

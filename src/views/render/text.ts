@@ -52,10 +52,12 @@ interface Place {
 
 function linesOf(section: Section, place: Place, isAll: boolean): Line[] {
   const { title, aside, facts = [], lines = [], table, happened = [], none = '' } = section;
+  const { measure } = section;
   const after = aside === undefined ? [] : ['  ', styled('dim', styledText(aside))];
   const heading = title === undefined ? [] : [lineOf(styled('bold', styledText(title)), ...after)];
   return [
     ...heading.flatMap((line) => wrapped(line, { width: place.width })),
+    ...(measure ? wrapped(measure.text, place) : []),
     ...styledTable(
       facts.map(([name, value]) => [name, styledText(value)]),
       place,

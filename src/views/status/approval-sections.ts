@@ -12,7 +12,7 @@ import { isAnyLeft } from '../../engine/guard/plan-decisions.ts';
 import { storedReasons } from '../../engine/guard/holds.ts';
 import { approvalsInForce } from '../../engine/guard/signed-approvals.ts';
 import { countWords, nothingLeft, sayPending, signing } from '../../engine/report/guard-text.ts';
-import { byWords, changeName, instant } from '../../compose/output/format-values.ts';
+import { byWords, changeName, instant, range } from '../../compose/output/format-values.ts';
 import { tickWords } from '../../compose/queues/run-queue.ts';
 import { successorsOf, whyGone } from '../lookup/missing-people.ts';
 import type { Names } from '../lookup/person-names.ts';
@@ -155,7 +155,8 @@ export function readApprovals(
       // It is undefined if no run has said why the guard withholds them.
       const reason = asked[guard]?.asked ?? heldReason(snapshot, guard)?.reason;
       const isOpen = held.undecided[guard] > 0 && groups.some(({ approval }) => approval === null);
-      return [{ guard, open: held.undecided[guard], isOpen, reason, groups, first }];
+      const { of = 0, most = 0 } = asked[guard] ?? {};
+      return [{ guard, open: held.undecided[guard], isOpen, reason, of, most, groups, first }];
     });
     return { held, causes };
   });
@@ -169,6 +170,7 @@ export function readApprovals(
   );
   return {
     plans,
+    now,
     approvals,
     /** What is approved and not yet sent. */
     waiting,
@@ -192,8 +194,8 @@ export function openWords(causes: readonly WithheldPart[]): string {
 /** Shows a cause: why the changes are withheld, how many of each sort, and the first of them. */
 export function causeSections(
   { held: { plan, optOutsUntil } }: ShownPlan,
-  { guard, open, reason, groups, first }: WithheldPart,
-  { approvals }: ApprovalFacts,
+  { guard, open, reason, of, most, groups, first }: WithheldPart,
+  { approvals, now }: ApprovalFacts,
   { guards }: Config,
 ): Section[] {
   const { words, configKey, recordType } = guardRows[guard];
@@ -203,25 +205,35 @@ export function causeSections(
   const changes = groups.reduce((sum, { n }) => sum + n, 0);
   const some = first.length < changes ? `The first ${first.length} of ` : 'All ';
   const more = changes - first.length;
+  const share = Math.round((100 * open) / Math.max(1, of));
+  const limit =
+    `The limit (\`guards.${configKey}\`) is the greater of ${countWords(recordType, floor)} ` +
+    `and ${percent} % of the ${words.of}`;
   return [
     {
       id: `cause ${plan} ${guard}`,
       title: `${words.heading} · ${countWords(recordType, open)}`,
       lines: [
         `${reason === undefined ? '' : `${reason}. `}This is ${words.cause}.`,
-        {
-          tone: 'quiet',
-          text:
-            `The limit (\`guards.${configKey}\`) is the greater of ${countWords(recordType, floor)} ` +
-            `and ${percent} % of the ${words.of}; this is ${withCommas(open)}.`,
-        },
+        { tone: 'quiet', text: of > 0 ? `${limit}.` : `${limit}; this is ${withCommas(open)}.` },
         ...(isStated && optOutsUntil !== null
           ? [
-              `From ${optOutsUntil} on, those that the CRM still states are applied without approval.`,
+              `From ${optOutsUntil} on (in ${range(Math.max(0, Date.parse(optOutsUntil) - now))}), ` +
+                'those that the CRM still states are applied without approval.',
             ]
           : []),
         ...(isStated ? [{ tone: 'quiet', text: `${unrejectable}, or wait.` } as const] : []),
       ],
+      ...(of > 0 && {
+        measure: {
+          text:
+            `${withCommas(open)} of ${withCommas(of)} ${words.of} (${share} %); ` +
+            `the limit is ${withCommas(most)}`,
+          n: open,
+          of,
+          most,
+        },
+      }),
       table: {
         columns: ['Change', 'Channel', numbers('People'), 'State'],
         rows: groups.map(({ op, part, n, approval }) => {
