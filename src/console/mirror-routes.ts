@@ -12,8 +12,10 @@ import type { ConsoleMirror } from './view/console-mirror.ts';
 import { type limitPages, watchMirror } from './live.ts';
 import { csrfOf, formOf, type NavLink, sendOperatorsOnly, sendPage } from './view/layout.ts';
 import { html } from '../views/render/html.ts';
+import { heldRecords, problemCount } from '../views/status/status-sections.ts';
 import {
   linkTo,
+  orFault,
   type Page,
   type PageElsewhere,
   type PageRequest,
@@ -191,10 +193,18 @@ async function answer(
 
 /** Returns what surrounds each page of a mirror; `current` is the path of one of `pages`. */
 function frameOf(mirror: ConsoleMirror, current: string) {
+  const seen = orFault(() => mirror.status());
+  const counts: Readonly<Record<string, number>> =
+    'fault' in seen
+      ? {}
+      : {
+          approvals: heldRecords(seen.status).reduce((sum, { open }) => sum + open, 0),
+          problems: problemCount(seen.status),
+        };
   const nav = pages.flatMap(({ nav: text, path }): NavLink[] => {
     if (text === undefined) return [];
     const isCurrent = current === path || (path !== '' && current.startsWith(`${path}/`));
-    return [{ text, href: linkTo({ mirror }, path), isCurrent }];
+    return [{ text, href: linkTo({ mirror }, path), isCurrent, count: counts[path] ?? 0 }];
   });
   return { mirror: { name: mirror.config.mirror, href: linkTo({ mirror }) }, nav };
 }

@@ -42,6 +42,8 @@ test('an operator sees why changes wait, approves them, and a run makes them', a
     'more than 1 in one run (the greater of 1 and 0 % of 4 people the CRM wants)',
   );
   expect(why).toContain('4 of 4 people the CRM wants (100 %); the limit is 1');
+  const badge = page.getByRole('link', { name: 'Approvals 4' });
+  expect(await badge.getAttribute('aria-current')).toBe('page');
   expect(await main.locator('meter').getAttribute('high')).toBe('1');
   expect(why).toContain('is the greater of 1 person and 0 % of the people the CRM wants.');
   expect(why).toContain('often a column or a condition that changed its meaning');

@@ -5,6 +5,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
+import { withCommas } from '../../domain/values/counted.ts';
 import type { FlashKind } from '../access/access-rules.ts';
 import { html, type Html, prose, raw } from '../../views/render/html.ts';
 
@@ -16,15 +17,19 @@ export interface NavLink {
   text: string;
   href: string;
   isCurrent: boolean;
+  /** How much there is to decide; 0 is not shown. */
+  count: number;
 }
 
 function navigation(links: readonly NavLink[]): Html {
   return html`<nav aria-label="Pages of the mirror">
     <ul>
       ${links.map(
-        ({ text, href, isCurrent }) =>
+        ({ text, href, isCurrent, count }) =>
           html`<li>
-            <a href="${href}" ${isCurrent ? raw('aria-current="page"') : ''}>${text}</a>
+            <a href="${href}" ${isCurrent ? raw('aria-current="page"') : ''}
+              >${text}${count > 0 ? html` <span class="badge">${withCommas(count)}</span>` : ''}</a
+            >
           </li>`,
       )}
     </ul>
