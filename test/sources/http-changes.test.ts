@@ -130,6 +130,7 @@ describe('changes', () => {
     const page = { number: 'p' };
     for (const replies of [
       [people(1, 1), status(500)],
+      [people(1, 1), status(404)],
       [[{ id: 1 }, 'ann'], []],
     ]) {
       const { end } = await changesOf(await told({ page }, ...replies), since);

@@ -62,6 +62,12 @@ describe('pages', () => {
     }
   });
 
+  test('linked by cursor go on after an empty first one, even if a flag says that it is the last', async () => {
+    const empty = { ...cursored(1, 0, 'a'), has_more: false };
+    const { ids, certificate } = await read(byCursor, empty, cursored(1, 2));
+    expect({ ids, complete: certificate.complete }).toEqual({ ids: [1, 2], complete: true });
+  });
+
   test('none: everything comes at once, as a list or with one in it', async () => {
     expect((await read({}, people(1, 3))).certificate.complete).toBe(true);
     expect((await read({ records: 'data.list' }, list(1, 3))).ids).toEqual([1, 2, 3]);
@@ -106,6 +112,12 @@ describe('a certificate', () => {
     ['no last page, before', counted, [list(1, 2, 3), status(404)], 'the CRM counts 3'],
     ['no last page', numbered, [list(1, 2), status(404)], 'a page that is not there (404)'],
     ['a last page that comes again, at the total', counted, [list(1, 2, 3), list(3, 1, 3)], true],
+    [
+      'a last page that comes again and says that there is more, at the total',
+      counted,
+      [list(1, 2, 3), { ...list(3, 1, 3), has_more: true }],
+      true,
+    ],
     ['a first page that comes again, at a total', counted, [list(1, 2, 2)], 'a page came twice'],
     [
       'a first page that comes again by cursors, at a total',

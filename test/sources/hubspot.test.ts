@@ -26,6 +26,13 @@ const said = (values: readonly Record<string, unknown>[]) =>
     return [id, email, newsletter, archived];
   });
 
+/** More properties than an address can hold. */
+function longNames({ names }: Account): string[] {
+  const many = Array.from({ length: 200 }, (_, at) => `a_property_with_a_long_name_${at}`);
+  names.push(...many);
+  return many;
+}
+
 describe('a full reading', () => {
   test('lists everybody there, and then the archived', async () => {
     const { hubspot, source } = await account(250);
@@ -54,8 +61,7 @@ describe('a full reading', () => {
     const { hubspot, source } = await account(150);
     hubspot.archive(7);
     hubspot.merge([8, 9], 151);
-    const many = Array.from({ length: 200 }, (_, at) => `a_property_with_a_long_name_${at}`);
-    hubspot.names.push(...many);
+    const many = longNames(hubspot);
     const all = [...fields, ...many.map((name) => `properties.${name}`)];
     const found = await readAll(source, all);
     const short = await readAll(source, fields);
@@ -65,6 +71,13 @@ describe('a full reading', () => {
     const one = await source.one?.('7', { fields: all, signal });
     expect(one).toMatchObject({ value: { id: '7', archived: true } });
     expect(await source.one?.('999', { fields: all, signal })).toBeUndefined();
+  });
+
+  test('loses no contact by whose id HubSpot cannot be asked', async () => {
+    const { hubspot, source } = await account(1);
+    hubspot.put('1.5', 'odd@x.y');
+    const all = [...fields, ...longNames(hubspot).map((name) => `properties.${name}`)];
+    expect((await readAll(source, all)).values.map(({ id }) => id)).toEqual(['1', '1.5']);
   });
 
   test('may be empty, and is complete', async () => {

@@ -63,6 +63,18 @@ describe.each(all)('%s', (_, stand) => {
     expect(found.certificate).toMatchObject({ complete: true });
   });
 
+  test('a row without a key is read once it has changed, and not before', async () => {
+    const keyed = `id integer, k integer, at ${stand.moment}`;
+    const table = await tableOn(stand, keyed, [`1, 10, ${stand.ago(3_600)}`]);
+    const given = { table, key: 'k' };
+    const cursor = await cursorOn(stand, given);
+    await stand.run(`insert into ${table} values (2, null, ${stand.ago(3_600)})`);
+    const none = await changes(stand, given, cursor);
+    expect(none).toMatchObject({ ids: [], certificate: { complete: true } });
+    await stand.run(`update ${table} set at = ${stand.ago(0)} where id = 2`);
+    expect((await changes(stand, given, cursorOf(none.certificate))).ids).toEqual(['2']);
+  });
+
   test('a row that became visible late is read next time', async () => {
     const table = await tableOn(stand, columns, [row(1, 3_600)]);
     const writer = await stand.connect();

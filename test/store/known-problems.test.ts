@@ -36,6 +36,9 @@ describe('an id listed twice counts once, as last listed', () => {
     expect(bodies('a@example.com')).toEqual(['2']);
     expect(snapshot.staging.countObserved('contact')).toBe(2);
     expect(snapshot.staging.countCreatedBy('contact', 1)).toBe(2);
+    // One that tells no time may be as old.
+    snapshot.staging.addObserved([row('c', { createdAt: 2 }), row('d', { createdAt: undefined })]);
+    expect(snapshot.staging.countCreatedBy('contact', 1)).toBe(3);
   });
 
   test('under another address', () => {

@@ -19,7 +19,7 @@ import {
   fleetKeys,
 } from '../../src/compose/queues/node-heartbeat.ts';
 import { connectQuickly, type Quick } from '../../src/compose/queues/redis-connections.ts';
-import { untilHolds } from '../support/waiting.ts';
+import { untilHolds, virtualClock } from '../support/waiting.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { scratch } from '../support/sources/source-reading.ts';
 
@@ -267,4 +267,29 @@ test('a worker on a copy of the snapshot never displaces the worker that serves 
   }
   expect(await one.keep()).toBe(true);
   used.close();
+});
+
+test('a worker on standby claims an emptied Redis after ten seconds, however often it tries', async () => {
+  const folder = await scratch();
+  const snapshot = openSnapshot(join(folder, 's.sqlite'));
+  onTestFinished(() => snapshot.close());
+  let isServed = true;
+  const store: LockStore = {
+    isServed: async () => isServed,
+    claim: async ({ stoodBy }) => (stoodBy ? ['untold', 0] : ['home', 1]),
+    keep: async () => true,
+    leave: async () => undefined,
+    isKnown: async () => true,
+  };
+  const clock = virtualClock();
+  const path = join(folder, 's.sqlite');
+  const of = { mirror: 'acme', path, acceptLost: false, mayMove: false, clock };
+  const lock = createMirrorLock(store, of);
+  await expect(lock.check()).rejects.toThrow('another worker serves acme');
+  isServed = false;
+  for (let second = 0; second < aliveMs / 1_000; second += 1) {
+    await expect(lock.claim(snapshot)).rejects.toThrow('Redis was emptied');
+    await clock.advance(1_000);
+  }
+  await lock.claim(snapshot);
 });

@@ -140,3 +140,19 @@ test('a mirror that comes long after the end tells it by itself', () => {
   pass(301);
   expect(send('gamma', true)).toEqual(['gamma']);
 });
+
+test('another mirror tells the end where the first one cannot, however often it asks', () => {
+  const { pass, has, lost, send, sent } = world();
+  has('acme');
+  has('beta');
+  pass(11);
+  send('acme');
+  sent('acme');
+  lost('acme');
+  lost('beta');
+  for (let minute = 0; minute < 5; minute += 1) {
+    expect(send('beta', true)).toBe('wait');
+    pass(60);
+  }
+  expect(send('beta', true)).toEqual(['beta']);
+});

@@ -73,3 +73,13 @@ test('a record without an address counts for the known one, and is listed once',
   expect(sent(stage)).toEqual(['opt_out ch_news']);
   expect(summary.problems).toHaveLength(1);
 });
+
+test('a record without an address is one of those that share an id, and is listed', async () => {
+  const stage = openStage();
+  stage.people.push(
+    { id: '1', email: '', ch_news: 'yes' },
+    { id: '1', email: KNOWN, ch_news: 'yes' },
+  );
+  const { contacts } = await stage.sync();
+  expect(contacts).toMatchObject({ invalid: 2, skipped: 0, applied: { create: 0 } });
+});
