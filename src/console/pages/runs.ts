@@ -33,7 +33,15 @@ const statuses: Readonly<Record<string, readonly string[]>> = {
   'interrupted or still running': ['interrupted', 'running'],
 };
 
-const fields = [choice('mode', 'Mode', modes), choice('status', 'Status', Object.keys(statuses))];
+const hourMs = 3_600_000;
+const times: Readonly<Record<string, number>> = { '1 h': 1, '24 h': 24, '7 d': 168 };
+
+const fields = [
+  { ...choice('show', 'Runs', ['all']), usual: 'with changes or faults' },
+  choice('since', 'In the last', Object.keys(times)),
+  choice('mode', 'Mode', modes),
+  choice('status', 'Status', Object.keys(statuses)),
+];
 
 /** The page of all runs. */
 export const runsPage: Page = {
@@ -45,9 +53,12 @@ export const runsPage: Page = {
     const filter: RunFilter = {
       mode: modes.find((mode) => mode === query['mode']),
       statuses: statuses[query['status'] ?? ''],
+      isNews: query['show'] !== 'all',
     };
+    const hours = times[query['since'] ?? ''];
     const runs = await request.mirror.read(request.user, (seen) => {
-      const page = seen.snapshot?.runs.newest(runsPerPage + 1, { ...filter, offset });
+      const since = hours === undefined ? undefined : seen.now - hours * hourMs;
+      const page = seen.snapshot?.runs.newest(runsPerPage + 1, { ...filter, since, offset });
       return listedRuns(seen, page ?? [], 1);
     });
     const none = 'There are no such runs.';

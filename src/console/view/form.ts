@@ -131,6 +131,8 @@ export interface Choice {
   label: string;
   /** The values, each with its text. */
   options: readonly (readonly [value: string, text: string])[];
+  /** What is shown without a choice; everything by default. */
+  usual?: string;
 }
 
 /** Returns a field whose values are their own texts. */
@@ -146,12 +148,12 @@ export function filterForm(request: PageRequest, choices: readonly Choice[]): Ht
   </form>`;
 }
 
-function field({ name, label, options }: Choice, chosen: string | undefined): Html {
+function field({ name, label, options, usual = 'all' }: Choice, chosen?: string): Html {
   const selected = (value: string): Html | '' => (value === chosen ? raw('selected') : '');
   return html`<label
     >${label}
     <select name="${name}">
-      <option value="">all</option>
+      <option value="">${usual}</option>
       ${options.map(
         ([value, text]) => html`<option value="${value}" ${selected(value)}>${text}</option>`,
       )}

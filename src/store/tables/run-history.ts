@@ -43,6 +43,10 @@ export interface RunFilter {
   mode?: string | undefined;
   /** The stored status, of which each one is selected. */
   statuses?: readonly string[] | undefined;
+  /** In milliseconds since the epoch: only those that began later. */
+  since?: number | undefined;
+  /** Whether only those are selected that planned a change, or did not end well. */
+  isNews?: boolean;
   /** How many of the newest are left out. */
   offset?: number;
 }
@@ -54,11 +58,14 @@ const newestFirst = 'order by number desc, started_at desc, id desc';
 /** Records when runs start and how they end. */
 export function runsIn(db: Statements) {
   // Only the runs that are returned are read with their summaries.
-  const newest = db.all<Required<RunFilter> & { count: number }, KeptRun>(
+  const newest = db.all<Required<RunFilter> & { count: number; isNews: boolean }, KeptRun>(
     `select ${columns} from run join (
        select id listed from run
        where (@mode is null or mode = @mode)
          and (@statuses is null or status in (select value from json_each(@statuses)))
+         and (@since is null or started_at >= @since)
+         and (not @isNews or status <> 'done' or exists (
+           select 1 from change indexed by change_by_run where run = run.id))
        ${newestFirst} limit @count offset @offset) on id = listed
      ${newestFirst}`,
   );
@@ -76,8 +83,10 @@ export function runsIn(db: Statements) {
     drop: db.run<[id: string]>('delete from run where id = ?'),
     get: db.one<[id: string], KeptRun>(`select ${columns} from run where id = ?`),
     /** Returns the newest runs that a filter selects, newest first. */
-    newest: (count: number, { mode, statuses, offset = 0 }: RunFilter = {}) =>
-      newest({ count, mode, statuses, offset }),
+    newest: (count: number, filter: RunFilter = {}) => {
+      const { mode, statuses, since, isNews = false, offset = 0 } = filter;
+      return newest({ count, mode, statuses, since, isNews, offset });
+    },
     /**
      * Returns the newest full run of all record types that completed successfully with both
      * readings certified, and that left nobody out. At its end, the platform matched what the CRM
