@@ -13,7 +13,7 @@ import { verifyLog } from '../src/store/memory/verify-log.ts';
 import { createEmulator } from '../src/emulator/emulator.ts';
 import { run } from '../src/engine/run.ts';
 import { seeded } from '../src/emulator/shared/seeded-random.ts';
-import { openSnapshot } from '../src/store/snapshot.ts';
+import { openSnapshot } from '../src/store/open-snapshot.ts';
 import { csvSource } from '../src/sources/csv/csv-source.ts';
 import { directorySource } from '../src/sources/directory/directory-source.ts';
 import { mirrorOf } from '../test/support/engine/engine-stage.ts';

@@ -1,5 +1,5 @@
 /** A snapshot that knows many people, without a first run that would take an hour to make it. */
-import { openSnapshot } from '../../src/store/snapshot.ts';
+import { openSnapshot } from '../../src/store/open-snapshot.ts';
 
 const atOnce = 10_000;
 

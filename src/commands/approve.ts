@@ -21,7 +21,8 @@ import { guardClasses } from '../domain/guard-classes.ts';
 import { readSmallFile } from '../domain/values/config-file.ts';
 import { createKeyFile, privateKeyIn, publicKeyOf } from '../domain/values/ed25519-key.ts';
 import type { ApprovalSignature } from '../store/holds/holds.ts';
-import { lookInto, type Snapshot } from '../store/snapshot.ts';
+import { lookInto } from '../store/open-snapshot.ts';
+import type { Snapshot } from '../store/snapshot.ts';
 import { weekMs } from '../engine/report/guard-rules.ts';
 import { needsSignature, rejectedForMs, unknownPlan } from '../engine/report/guard-text.ts';
 import {

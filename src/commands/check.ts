@@ -3,7 +3,7 @@ import { type LookFlags, looking } from '../compose/command-options.ts';
 import { renderProblem } from '../domain/errors.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { systemClock } from '../http/system-clock.ts';
-import { lookInto, openSnapshot } from '../store/snapshot.ts';
+import { lookInto, openSnapshot } from '../store/open-snapshot.ts';
 import { loadSources } from '../compose/source-registry.ts';
 import { connectRecords } from '../compose/assemble-mirror.ts';
 import { connect } from '../compose/platform-connection.ts';

@@ -12,7 +12,7 @@ import type { CommandModule, Shell } from '../compose/process-shell.ts';
 import type { Domain, Template } from '../platform/answer-schemas.ts';
 import type { Platform } from '../platform/platform.ts';
 import { domainCreateBody, testSendBody } from '../platform/request-schemas.ts';
-import { openSnapshot } from '../store/snapshot.ts';
+import { openSnapshot } from '../store/open-snapshot.ts';
 import { type CommandAnswer, print } from '../app/snapshot-command.ts';
 import type { Section } from '../views/sections.ts';
 

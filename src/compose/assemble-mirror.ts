@@ -9,7 +9,8 @@ import { isDamage, setAside } from '../store/damage-check.ts';
 import { type AuditTrail, knownHead, noteGap, rememberHead } from '../store/memory/audit-trail.ts';
 import { type Memory, memoryWithoutFile, openMemory, readMemory } from '../store/memory/memory.ts';
 import { recordOutages } from '../store/health-file.ts';
-import { lookInto, openForRun, openSnapshot, type Snapshot } from '../store/snapshot.ts';
+import { lookInto, openForRun, openSnapshot } from '../store/open-snapshot.ts';
+import type { Snapshot } from '../store/snapshot.ts';
 import type { RequestLog } from '../store/memory/request-log.ts';
 import { createPersonLocks } from '../engine/context/person-locks.ts';
 import type {
@@ -25,8 +26,8 @@ import type { Assembled, Shell } from './process-shell.ts';
 import { loadSources, type Sources, loadMap } from './source-registry.ts';
 import { systemClock } from '../http/system-clock.ts';
 import type { AbsenceRules } from '../records/contact/consent/absent-people.ts';
-import { connectContacts } from '../records/contact/contacts.ts';
-import { connectTemplates } from '../records/template/templates.ts';
+import { connectContacts } from '../records/contact/connect-contacts.ts';
+import { connectTemplates } from '../records/template/connect-templates.ts';
 import type { Source } from '../sources/source.ts';
 
 /**
@@ -175,7 +176,7 @@ function connected(
   return {
     mirror,
     platform,
-    sibling: () => besideOf(config, mirror, { platform, log, sources }),
+    sibling: () => besideOf(config, mirror, { platform, log, sources, memory }),
   };
 }
 
@@ -183,7 +184,12 @@ function connected(
 function besideOf(
   config: Config,
   mirror: Mirror,
-  shared: { platform: ConnectedPlatform; log: RequestLog | undefined; sources: Sources },
+  shared: {
+    platform: ConnectedPlatform;
+    log: RequestLog | undefined;
+    sources: Sources;
+    memory: Memory;
+  },
 ): Assembled {
   const requestLog = shared.log?.writer();
   const platform = shared.platform.urgent(requestLog?.record);
@@ -191,7 +197,7 @@ function besideOf(
   const own: Mirror = {
     ...mirror,
     snapshot,
-    doNotContact: mirror.memory.list(),
+    doNotContact: shared.memory.list(),
     ...connectRecords(config, { platform, sources: shared.sources }),
     account: accountOf(config, platform),
     requestLog,

@@ -5,7 +5,8 @@
  * it counts, and every run is full.
  */
 import { type Meta, storedFact } from '../store/database/meta-table.ts';
-import { type Snapshot, openSnapshot } from '../store/snapshot.ts';
+import { openSnapshot } from '../store/open-snapshot.ts';
+import type { Snapshot } from '../store/snapshot.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { addDecision, type Decision } from '../store/memory/audit-trail.ts';
 import type { Config } from '../config/config.ts';

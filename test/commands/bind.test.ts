@@ -2,7 +2,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parseSeedFile } from '../../src/emulator/seed/seed-file.ts';
 import { takeLease } from '../../src/store/database/writer-lease.ts';
-import { openSnapshot } from '../../src/store/snapshot.ts';
+import { openSnapshot } from '../../src/store/open-snapshot.ts';
 import { servePlatform } from '../support/engine/platform-server.ts';
 import type { WorldOptions } from '../support/engine/engine-world.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';

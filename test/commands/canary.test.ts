@@ -1,6 +1,6 @@
 /** A canary, from the command line to the platform and back. */
 import { describe, expect, test } from 'vitest';
-import { openSnapshot } from '../../src/store/snapshot.ts';
+import { openSnapshot } from '../../src/store/open-snapshot.ts';
 import { storedCanaries } from '../../src/engine/guard/canaries.ts';
 import {
   ann,

@@ -6,7 +6,7 @@ import { loadConfig } from '../../src/config/load-config.ts';
 import { recordOutages } from '../../src/store/health-file.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { isLeased, takeLease } from '../../src/store/database/writer-lease.ts';
-import { openSnapshot } from '../../src/store/snapshot.ts';
+import { openSnapshot } from '../../src/store/open-snapshot.ts';
 import { createMirrorLock } from '../../src/worker/mirror-lock.ts';
 import { createMirrorHost } from '../../src/worker/mirror-host.ts';
 import { openLockStore } from '../../src/compose/queues/lock-store.ts';

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { recordOutages } from '../../src/store/health-file.ts';
-import { openSnapshot } from '../../src/store/snapshot.ts';
+import { openSnapshot } from '../../src/store/open-snapshot.ts';
 import { takeLease } from '../../src/store/database/writer-lease.ts';
 import { openRunQueue } from '../../src/compose/queues/run-queue.ts';
 import { ownRedis } from '../support/redis.ts';

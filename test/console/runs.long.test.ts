@@ -1,6 +1,7 @@
 /** The pages of the runs and the rate limits, and the plots of the overview, in a real browser. */
 import { expect, onTestFinished, test } from 'vitest';
-import { openSnapshot, type Snapshot } from '../../src/store/snapshot.ts';
+import { openSnapshot } from '../../src/store/open-snapshot.ts';
+import type { Snapshot } from '../../src/store/snapshot.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { faultsOf, look, startConsole } from '../support/console/running-console.ts';
 

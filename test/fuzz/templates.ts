@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createGate } from '../../src/http/rate-limit/request-gate.ts';
-import { connectTemplates } from '../../src/records/template/templates.ts';
+import { connectTemplates } from '../../src/records/template/connect-templates.ts';
 import type { Answer } from '../../src/domain/exchange.ts';
 import {
   desireTemplate,

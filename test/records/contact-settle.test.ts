@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { all, type Cause, type Entry } from '../../src/domain/do-not-contact.ts';
 import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
-import type { Settled } from '../../src/records/contact/settle-conflict.ts';
+import type { Settled } from '../../src/records/contact/contacts.ts';
 import type { Membership } from '../../src/records/contact/observe/contact-state.ts';
 import {
   conflicts,

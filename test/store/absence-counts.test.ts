@@ -1,7 +1,7 @@
 /** How long a person is absent: added up from mark to mark, by the slower of two clocks. */
 import { expect, onTestFinished, test } from 'vitest';
 import { everything } from '../../src/store/database/key-range.ts';
-import { openSnapshot } from '../../src/store/snapshot.ts';
+import { openSnapshot } from '../../src/store/open-snapshot.ts';
 
 const hour = 3_600_000;
 const range = { kind: 'contact', ...everything } as const;

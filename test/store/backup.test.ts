@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { Interrupted } from '../../src/domain/errors.ts';
 import { backUp, type BackupPart } from '../../src/store/database/database-backup.ts';
-import { lookInto, openSnapshot } from '../../src/store/snapshot.ts';
+import { lookInto, openSnapshot } from '../../src/store/open-snapshot.ts';
 import { scratchFolder } from '../support/waiting.ts';
 
 async function* one(part: Promise<BackupPart>) {

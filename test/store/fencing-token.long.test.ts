@@ -7,7 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Busy } from '../../src/domain/errors.ts';
-import { openSnapshot, type Snapshot } from '../../src/store/snapshot.ts';
+import { openSnapshot } from '../../src/store/open-snapshot.ts';
+import type { Snapshot } from '../../src/store/snapshot.ts';
 import { createWorld, launch, statesIn, type World } from '../support/engine/engine-world.ts';
 
 const people = Array.from({ length: 60 }, (_, at) => ({

@@ -2,7 +2,8 @@
 import { whole } from '../../src/store/database/key-range.ts';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Change } from '../../src/domain/change.ts';
-import { openSnapshot, type Snapshot } from '../../src/store/snapshot.ts';
+import { openSnapshot } from '../../src/store/open-snapshot.ts';
+import type { Snapshot } from '../../src/store/snapshot.ts';
 
 let snapshot: Snapshot;
 

@@ -3,7 +3,8 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { GuardClass } from '../../src/domain/guard-classes.ts';
 import type { Change } from '../../src/domain/change.ts';
 import { type Guarded, whole } from '../../src/store/database/key-range.ts';
-import { openSnapshot, type Snapshot } from '../../src/store/snapshot.ts';
+import { openSnapshot } from '../../src/store/open-snapshot.ts';
+import type { Snapshot } from '../../src/store/snapshot.ts';
 
 const people = 6_000;
 const made = { at: 1, platformAt: null, undoes: '', isListed: true };

@@ -1,7 +1,7 @@
 /** What is recorded is found by the ids that the platform has, or had, for it. */
 import { expect, onTestFinished, test } from 'vitest';
 import type { RecordedRow } from '../../src/domain/record.ts';
-import { openSnapshot } from '../../src/store/snapshot.ts';
+import { openSnapshot } from '../../src/store/open-snapshot.ts';
 
 const row = (key: string, id: string | undefined, renamed: string[] = []): RecordedRow => ({
   kind: 'contact',

@@ -12,7 +12,8 @@ import { openMemory } from '../../src/store/memory/memory.ts';
 import { tablesOf } from '../../src/store/memory/memory-tables.ts';
 import { requestsIn } from '../../src/store/memory/requests.ts';
 import { statementsOf } from '../../src/store/database/prepared-statements.ts';
-import { lookInto, openSnapshot, partsIn } from '../../src/store/snapshot.ts';
+import { lookInto, openSnapshot } from '../../src/store/open-snapshot.ts';
+import { partsIn } from '../../src/store/snapshot.ts';
 import { stagingTables } from '../../src/store/staging/staging-tables.ts';
 
 const step = 'alter table run add column colour text; update run set colour = status;';

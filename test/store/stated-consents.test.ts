@@ -1,6 +1,7 @@
 /** What each record last stated is kept as long as nothing proves that the record is gone. */
 import { expect, onTestFinished, test } from 'vitest';
-import { openSnapshot, type Snapshot } from '../../src/store/snapshot.ts';
+import { openSnapshot } from '../../src/store/open-snapshot.ts';
+import type { Snapshot } from '../../src/store/snapshot.ts';
 
 const mapping = 'm1';
 const ann = 'ann@example.com';

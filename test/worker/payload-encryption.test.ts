@@ -1,7 +1,7 @@
 /** What a sealed text can be opened for, and what not. */
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { openSnapshot } from '../../src/store/snapshot.ts';
+import { openSnapshot } from '../../src/store/open-snapshot.ts';
 import { type Seal, sealOf } from '../../src/compose/queues/payload-encryption.ts';
 import { openErasure, sealErasure } from '../../src/worker/mirror-events.ts';
 

@@ -3,7 +3,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { openSnapshot } from '../../src/store/snapshot.ts';
+import { openSnapshot } from '../../src/store/open-snapshot.ts';
 import { recordOutages } from '../../src/store/health-file.ts';
 import { createMirrorHost } from '../../src/worker/mirror-host.ts';
 import { createRunRetries } from '../../src/worker/mirror-schedule.ts';

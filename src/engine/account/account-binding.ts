@@ -18,7 +18,7 @@
  */
 import { createHmac } from 'node:crypto';
 import type { Snapshot } from '../../store/snapshot.ts';
-import type { Account, Mirror } from '../context/mirror-context.ts';
+import type { Account, AccountReads } from '../context/mirror-context.ts';
 import { contactKey } from '../../domain/values/contact-key.ts';
 import { Invalid, Rejected, type Problem } from '../../domain/errors.ts';
 import { each } from '../context/work-in-parts.ts';
@@ -125,7 +125,7 @@ function proofOf(by: 'contacts' | 'templates', found: number, of: number): Accou
 
 /** Returns the organization that a template names, unless the key may not list templates. */
 async function organizationOf(
-  { templates }: Account['platform'],
+  { templates }: AccountReads,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   try {
@@ -139,7 +139,7 @@ async function organizationOf(
 
 /** Proves that the records are of the mirror's account. Returns how, if needed. Throws Invalid. */
 export async function proveOwn(
-  { snapshot, account }: Pick<Mirror, 'snapshot' | 'account'>,
+  { snapshot, account }: { snapshot: Snapshot; account: Account },
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const standing = bindingState(snapshot, account);

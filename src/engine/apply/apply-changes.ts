@@ -13,9 +13,9 @@ import { NotSent } from '../../domain/errors.ts';
 import type { Key, RecordedRow } from '../../domain/record.ts';
 import { alreadyThere } from '../../store/tables/journal.ts';
 import { type SendOutcome, outcomeOf } from '../../records/change-outcome.ts';
-import { phase as phases } from '../../records/contact/consent/decide.ts';
+
 import { memoriesOf, newsOfChange } from '../../records/contact/consent/do-not-contact-entries.ts';
-import { decodeContact } from '../../records/contact/observe/contact-state.ts';
+import { decodeContact, phase as phases } from '../../records/contact/observe/contact-state.ts';
 import { acknowledge as acknowledged } from '../../records/contact/send/acknowledged-change.ts';
 import type { MirrorContacts } from '../context/mirror-context.ts';
 import { identityWith } from '../context/person-identity.ts';

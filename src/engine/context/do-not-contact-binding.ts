@@ -3,7 +3,6 @@
  * snapshot has taken into account.
  */
 import type { Key, RecordedRow } from '../../domain/record.ts';
-import type { KnownMemory } from '../../store/memory/memory.ts';
 import type { Meta } from '../../store/database/meta-table.ts';
 import type { Mirror } from './mirror-context.ts';
 import { memoriesOf } from '../../records/contact/consent/do-not-contact-entries.ts';
@@ -15,7 +14,7 @@ const names = { id: 'memory', reached: 'memory-reached' } as const;
 const pageOfRows = 500;
 
 /** Returns what the snapshot knows about its memory; undefined if it has none yet. */
-export function boundMemory(meta: Meta): KnownMemory | undefined {
+export function boundMemory(meta: Meta): { id: string; reached: number } | undefined {
   const id = meta.get(names.id);
   return id === undefined ? undefined : { id, reached: Number(meta.get(names.reached) ?? 0) };
 }

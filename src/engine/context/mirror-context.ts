@@ -3,6 +3,7 @@ import type { Clock, Random } from '../../domain/clock.ts';
 import type { Contacts } from '../../records/contact/contacts.ts';
 import type { Templates } from '../../records/template/templates.ts';
 import type { CanaryPolicy } from '../../domain/guards/canary.ts';
+import type { Problem } from '../../domain/errors.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { ChangeWindow } from '../../domain/guards/change-window.ts';
 import type { PlanRule } from '../../domain/guards/plan-rule.ts';
@@ -10,14 +11,10 @@ import type { Key } from '../../domain/record.ts';
 import type { FullCode, PlanView, Plan, RequestCounts } from '../report/run-summary.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
 import type { Guards } from '../report/guard-rules.ts';
-import type { Platform } from '../../platform/api-client.ts';
 import type { DoNotContactList } from '../../store/memory/do-not-contact.ts';
-import type { Memory } from '../../store/memory/memory.ts';
-import type { RequestWriter } from '../../store/memory/request-log.ts';
-import type { OutageRecord } from '../../store/health-file.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { WriteBack, Source } from '../../sources/source.ts';
-import type { AuditTrail } from '../../store/memory/audit-trail.ts';
+import type { AuditTrail, ErasableMemory } from '../../store/memory/audit-trail.ts';
 import type { OnlyPeople } from './people-selection.ts';
 import type { PersonLocks } from './person-locks.ts';
 
@@ -31,7 +28,7 @@ export interface Mirror {
   returns?: WriteBack | undefined;
   snapshot: Snapshot;
   account: Account;
-  memory: Memory;
+  memory: ErasableMemory;
   /** The list in the memory, as the runs of this mirror see it that go one after the other. */
   doNotContact: DoNotContactList;
   /** Shared by all runs of this process on the same mirror. */
@@ -64,9 +61,9 @@ export interface Mirror {
   /** The share of each route's limit that is left to other programs, from 0 to 1. */
   reserve: number;
   /** Records what is out of order now; undefined if this process writes nothing. */
-  outages?: OutageRecord | undefined;
+  outages?: Outages | undefined;
   /** Logs the requests of this mirror's connection; undefined if they are not logged. */
-  requestLog?: Pick<RequestWriter, 'setRun' | 'flush'> | undefined;
+  requestLog?: RequestLog | undefined;
   requests(): RequestCounts;
   /** Returns the limits by route, as the platform's responses state them. */
   limits(): Record<string, RouteLimit>;
@@ -74,11 +71,47 @@ export interface Mirror {
   platformNow(): number | undefined;
 }
 
+/** Records which parts of a mirror cannot be read. Nothing here throws. */
+interface Outages {
+  failed(part: 'contacts' | 'templates', failing: Problem, certainty: 'surely'): void;
+  works(part: 'contacts' | 'templates'): void;
+  /** Makes every failure that has not ended an outage, because a run has failed. */
+  confirm(): void;
+}
+
+interface RequestLog {
+  /** Sets the run that the following requests belong to; undefined if they belong to none. */
+  setRun(id: string | undefined): void;
+  /** Writes what was collected: some of it may be about a person who is to be removed. */
+  flush(): void;
+}
+
 /** The account on the platform whose records a mirror keeps in step with the CRM. */
 export interface Account {
   url: string;
   apiKey: string;
-  platform: Pick<Platform, 'contacts' | 'templates'>;
+  platform: AccountReads;
+}
+
+/** What shows whose account it is, and the platform's time. It throws the client's errors. */
+export interface AccountReads {
+  contacts: {
+    retrieve(
+      id: string,
+      how: { signal: AbortSignal; person: Key },
+    ): Promise<{ email: string } | undefined>;
+    list(
+      query: { page: number; limit: number; brief: true },
+      how: { signal: AbortSignal },
+    ): Promise<unknown>;
+  };
+  templates: {
+    all(query: object, how: { signal: AbortSignal }): AsyncIterable<{ id: string }>;
+    list(
+      query: { page: number; limit: number },
+      how: { signal: AbortSignal },
+    ): Promise<{ templates: { organizationId?: string | null | undefined }[] }>;
+  };
 }
 
 /** The people of a mirror, and the CRM that states what they want. */

@@ -12,7 +12,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Evidence, type PlatformFacts, withEvidence } from '../../records/platform-facts.ts';
 import { type Meta, storedFact } from '../../store/database/meta-table.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import type { Mirror, Account } from './mirror-context.ts';
+import type { AccountReads } from './mirror-context.ts';
 import { apartMs, type Clock } from '../../domain/clock.ts';
 import { isExpected, type Problem } from '../../domain/errors.ts';
 import type { CanaryTime } from '../../domain/guards/canary.ts';
@@ -64,7 +64,7 @@ export function keepRestored(run: StoredClocks): void {
 }
 
 /** Returns until when a restored backup may lack contacts of ours, by the later clock, or 0. */
-export function restoredUntil({ meta }: Mirror['snapshot']): number {
+export function restoredUntil({ meta }: Snapshot): number {
   return Number(meta.get(restoredName) ?? 0);
 }
 
@@ -149,7 +149,7 @@ export function storeDifference(mirror: StoredClocks): void {
 }
 
 /** Returns what asks the platform for its time once. No response is no error. */
-export function askOnce({ contacts }: Account['platform'], signal: AbortSignal) {
+export function askOnce({ contacts }: AccountReads, signal: AbortSignal) {
   let asked: Promise<void> | undefined;
   const ask = async (): Promise<void> => {
     try {

@@ -4,7 +4,7 @@
  * work is recorded, and `forget` can be called again.
  */
 import { type Deadlines, acked } from '../../records/change-outcome.ts';
-import type { Deed } from '../../records/contact/send/contact-erasure.ts';
+import type { Deed } from '../../records/contact/contacts.ts';
 import { idsOf } from '../../records/contact/consent/renamed-contact.ts';
 import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 import { acknowledge } from '../../records/contact/send/acknowledged-change.ts';

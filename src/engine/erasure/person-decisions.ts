@@ -23,7 +23,7 @@ import type { Deadlines } from '../../records/change-outcome.ts';
 import { release, unerased, withoutVanished } from '../../records/contact/consent/decide.ts';
 import { memoriesOf } from '../../records/contact/consent/do-not-contact-entries.ts';
 import { decodeContact } from '../../records/contact/observe/contact-state.ts';
-import type { SettlementAsked } from '../../records/contact/settle-conflict.ts';
+import type { SettlementAsked } from '../../records/contact/contacts.ts';
 import { all, type Entry } from '../../domain/do-not-contact.ts';
 import type { Key } from '../../domain/record.ts';
 import { addDecision } from '../../store/memory/audit-trail.ts';

@@ -8,9 +8,6 @@ import { forecast, type Forecast, forecastAgain, type Needs } from '../report/du
 import { type Meta, storedFact } from '../../store/database/meta-table.ts';
 import { type Plan, planning, type PlannedRecord, type PlanView } from '../report/run-summary.ts';
 import type { ChangeGroup } from '../../store/staging/staging.ts';
-import { ruleNamed } from '../../records/contact/consent/gates.ts';
-import { reasonFor } from '../../records/template/template-decision.ts';
-import { decodeTemplate } from '../../records/template/template-state.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import { routesOf } from '../context/circuit-breaker.ts';
 import type { RunContext } from '../context/run-context.ts';
@@ -81,7 +78,7 @@ async function* recordsOf(
       if (last) yield last;
       if (count === most) return;
       count += 1;
-      const reason = run.undo ? `undoes what run ${run.undo.run} did` : reasonOf(change, rule);
+      const reason = reasonOf(run, change, rule);
       last = { kind, op, held, key, parts: part === '' ? [] : [part], reason };
     }
   }
@@ -89,9 +86,15 @@ async function* recordsOf(
 }
 
 /** Returns why a change is planned, in the words of the rule that decided it; '' without one. */
-function reasonOf(change: Change, rule: string | null = null): string {
-  if (change.kind === 'template') return reasonFor(decodeTemplate.change(change));
-  return ruleNamed(rule)?.asks ?? '';
+function reasonOf(
+  { contacts, templates, undo }: RunContext,
+  change: Change,
+  rule?: string,
+): string {
+  if (undo) return `undoes what run ${undo.run} did`;
+  const reason =
+    change.kind === 'template' ? templates?.reasonFor(change) : contacts?.reasonFor(rule ?? null);
+  return reason ?? '';
 }
 
 /** Forecasts the whole plan, of what is in the run, before the guards judge it. */

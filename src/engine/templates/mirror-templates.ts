@@ -11,7 +11,6 @@ import type { JournaledChange } from '../../domain/change.ts';
 import { NotSent } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import { outcomeOf, type SendOutcome } from '../../records/change-outcome.ts';
-import { undoTemplate } from '../../records/template/template-decision.ts';
 import {
   decodeTemplate,
   type DesiredTemplateRow,
@@ -174,7 +173,7 @@ export function decideTemplates(deciding: Deciding): void {
 function decideOne({ run, templates, known, tally }: Deciding, key: Key): number {
   const states = statesOf(run, key, known);
   const decision = run.undo
-    ? undoneIn(run, { kind, key }, (undoing) => undoTemplate(states, undoing))
+    ? undoneIn(run, { kind, key }, (undoing) => templates.undo(states, undoing))
     : templates.decide(states);
   if (!decision) return 0;
   const { recorded, former } = states;

@@ -26,8 +26,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { Invalid } from '../../domain/errors.ts';
-import type { Contacts } from '../../records/contact/contacts.ts';
-import type { LeavingPage, UnsubscribeCounts } from '../../records/contact/observe/contact-read.ts';
+import type { Contacts, LeavingPage, UnsubscribeCounts } from '../../records/contact/contacts.ts';
 import { type ContactStates, decodeContact } from '../../records/contact/observe/contact-state.ts';
 import { bindingState } from '../account/account-binding.ts';
 import { storedFact } from '../../store/database/meta-table.ts';

@@ -1,69 +1,27 @@
 /**
- * The contacts of a mirror: how they are read in the CRM and on the platform, decided and sent, by
- * the settings of the mirror. What needs none is imported from its own file.
+ * The contract of a mirror's contacts: how they are read in the CRM and on the platform, decided
+ * and sent, by the settings of the mirror (connect-contacts.ts). What needs none is imported from
+ * its own file.
  */
 import type { Change, Op } from '../../domain/change.ts';
-import { Rejected } from '../../domain/errors.ts';
-import type { Entry } from '../../domain/do-not-contact.ts';
-import {
-  type ObservedRow,
-  type RecordedRow,
-  canonicalJson,
-  type Key,
-} from '../../domain/record.ts';
+import type {
+  Entry,
+  ListChanges,
+  RememberedOptOut,
+  Settlement,
+} from '../../domain/do-not-contact.ts';
 import type { CanaryBound } from '../../domain/guards/canary.ts';
-import type { Enrolled, Platform } from '../../platform/api-client.ts';
-import {
-  acked,
-  type Deadlines,
-  type Sending,
-  type SendOutcome,
-  afterwards,
-  settled,
-  stale,
-} from '../change-outcome.ts';
-import type { Undoing } from '../decision.ts';
-import type { Evidence, NamedParts, PlatformFacts } from '../platform-facts.ts';
+import type { DesiredRow, Key, ObservedRow, RecordedRow } from '../../domain/record.ts';
+import type { Deadlines, Sending, SendOutcome } from '../change-outcome.ts';
+import type { Decision, Undoing, Undone } from '../decision.ts';
+import type { NamedParts, PlatformFacts } from '../platform-facts.ts';
 import type { AbsenceRules } from './consent/absent-people.ts';
-import { made } from './send/acknowledged-change.ts';
-import { erase, type Erasing } from './send/contact-erasure.ts';
-import { contactDesire, type ContactFields, fieldNames } from './observe/desired-contact.ts';
-import { decidePerson } from './consent/decide.ts';
-import { rulesOf } from './consent/facts.ts';
-import type { PersonRules } from './consent/person-facts.ts';
-import { settle, type SettlementAsked } from './settle-conflict.ts';
+import type { PlatformOptOuts } from './consent/platform-opt-outs.ts';
 import {
-  leavingOf,
-  anew,
-  find,
-  read,
-  type ReadAccess,
-  readAll,
-  readById,
-  retrieve,
-  search,
-} from './observe/contact-read.ts';
-import { outsOf } from './consent/platform-opt-outs.ts';
-import { listed } from './consent/do-not-contact-entries.ts';
-import { namedIn, observe, timeOf, othersIn, fingerprintOf } from './observe/observed-contact.ts';
-import { contactKey } from '../../domain/values/contact-key.ts';
-import {
-  type ContactChange,
   type ContactStates,
   decodeContact,
   type ObservedContactRow,
-  enrolment,
 } from './observe/contact-state.ts';
-import { undoPerson } from './undo-person.ts';
-
-export interface ContactOptions {
-  fields: ContactFields;
-  policy: PersonRules['policy'];
-  absence: AbsenceRules;
-  platform: Platform['contacts'];
-  /** Returns the time in milliseconds since the epoch. */
-  now: () => number;
-}
 
 /** What is known about a record, and how recently, when a change is about to be sent. */
 export interface KnownRecord {
@@ -114,62 +72,120 @@ export interface SendContext extends Sending {
   recorded(): RecordedRow | undefined;
 }
 
-export type Contacts = ReturnType<typeof connectContacts>;
+/**
+ * The result of a search for one recorded record.
+ *
+ *   alone   the record exists; nothing else is known about its key
+ *   whole   the record is gone, and `rows` are all records that have its key now
+ */
+export interface FoundRecord {
+  is: 'alone' | 'whole';
+  rows: ObservedRow[];
+}
 
-/** Connects the contacts of a mirror to the platform, with its settings. */
-export function connectContacts(options: ContactOptions) {
-  const { fields, policy, absence, platform } = options;
-  const rules = rulesOf(fields, policy, absence);
-  const { channels, replaces } = rules;
-  const access: ReadAccess = { platform, channels: new Set([...channels, ...replaces.values()]) };
-  return {
-    fields: fieldNames(fields),
-    channels,
-    absence,
-    /** Whether full runs decide about recorded people who are not in the CRM. */
-    decidesAbsent: policy.absent === 'opt_out' || absence.deletes !== 'off',
-    /** Finds the opt-outs made on the platform, so that they can be reported to the CRM. */
-    optOuts: outsOf(channels, policy),
-    departures: leavingOf(access),
-    /** Returns a CRM record in canonical form, with `invalid` set if unusable. Never throws. */
-    desire: contactDesire(fields, options.now),
-    /** Returns a page of canonical forms. Throws the request's errors. */
-    async list(query: ListingPage, signal: AbortSignal): Promise<Page> {
-      const { contacts, total, date } = await platform.list({ ...query, brief: true }, { signal });
-      const rows = contacts.map((contact) => observe(contact, access.channels));
-      const others = othersIn(contacts, access.channels);
-      return { rows, total, date, parts: namedIn(contacts), others };
-    },
-    /** Reads what the platform shows for a person's address, and under the recorded id. */
-    read: (known: { key: Key; id: string | undefined }, signal: AbortSignal) =>
-      readAll(access, known, signal),
-    /** Looks for a recorded contact that no page contained: by its id, then by its address. */
-    find: (row: RecordedRow, signal: AbortSignal) => find(access, row, signal),
-    /** Deletes a person from the platform, even if the mirror did not create the contact. */
-    erase: async (what: Erasing, deadlines: Deadlines) => erase(platform, what, deadlines),
-    /** Returns whether entries of the do-not-contact list forbid a change. */
-    forbids(change: Change, entries: readonly Entry[]): boolean {
-      const { op, part, value } = decodeContact.change(change);
-      return listed(entries, { ...value, op, part }, policy) !== undefined;
-    },
-    /** Returns what to do about one person. Pure; nothing, once its changes are acknowledged. */
-    decide: (states: ContactStates) => decidePerson(states, rules),
-    /** Returns the inverse of the changes that an earlier run made to one person. Pure. */
-    undo: (states: ContactStates, undoing: Undoing) => undoPerson(states, rules, undoing),
-    /** Decides whether an operator may settle a conflict. Pure. */
-    settle: (states: ContactStates, asked: SettlementAsked) => settle(states, rules, asked),
-    /**
-     * Checks immediately before a change is sent whether the plan's assumptions still hold. Returns
-     * undefined if they do, otherwise the outcome of the change. Throws only unexpected errors.
-     */
-    look: (change: Change, known: KnownRecord) =>
-      settled(() => precheck(access, decodeContact.change(change), known)),
-    /** Sends a change, reading back if needed. Throws only unexpected errors. */
-    send: (change: Change, sendContext: SendContext) =>
-      settled(() => send(access, decodeContact.change(change), sendContext)),
-    /** Finds the outcome of a silent change by reading. Throws the errors of the read. */
-    recover: (change: Change, asked: Recovery) => recover(access, change, asked),
-  };
+/** The number of people who unsubscribed, by way. */
+export type UnsubscribeCounts = Readonly<Record<string, number>>;
+
+/** One page of the people who unsubscribed one way. */
+export interface LeavingPage {
+  rows: ObservedRow[];
+  listed: number;
+  /** The total number of people who unsubscribed this way, as stated by the platform. */
+  total: number;
+}
+
+/** Lists the people who unsubscribed. */
+export interface Departures {
+  route: string;
+  /**
+   * Sends one request. Returns a count for each way, or undefined if the platform does not count. A
+   * count rises when somebody unsubscribes, unless another person resubscribes meanwhile.
+   */
+  counts(how: Deadlines): Promise<UnsubscribeCounts | undefined>;
+  /** Returns a page of those who unsubscribed this way, newest contacts first. */
+  list(query: { way: string; page: number; limit: number }, how: Deadlines): Promise<LeavingPage>;
+  /** Returns an empty source record, which states nothing, for a key. */
+  named(key: Key): DesiredRow;
+}
+
+export interface Erasing {
+  key: Key;
+  /** Undefined if nothing is recorded for the record. */
+  recorded: RecordedRow | undefined;
+  known: readonly string[];
+  tell(deed: Deed): void;
+}
+
+/**
+ * One step of an erasure, with the platform id of the record. A deletion may be reported twice.
+ * `sending`: the opt-out, or without a channel the deletion, is about to be sent; `refused`: it
+ * certainly was not done.
+ */
+export type Deed =
+  | { is: 'found' | 'deleted'; id: string }
+  | { is: 'opted out'; id: string; channel: string }
+  | { is: 'sending' | 'refused'; id: string; channel?: string };
+
+/** How an operator wants to settle a conflict in one channel. */
+export interface SettlementAsked {
+  channel: string;
+  as: 'in' | 'out';
+  settlement: Settlement;
+}
+
+/** Why a conflict cannot be settled, or the changes to the list and the row to record. */
+export type Settled =
+  | { refused: { reason: string; fix: string } }
+  | {
+      frees?: ListChanges['frees'];
+      adds: RememberedOptOut[];
+      ends: ListChanges['ends'];
+      row: RecordedRow | undefined;
+    };
+
+/** The contacts of a mirror. Each function that sends requests throws their errors. */
+export interface Contacts {
+  /** The fields of a record that are read. */
+  fields: readonly string[];
+  channels: readonly string[];
+  absence: AbsenceRules;
+  /** Whether full runs decide about recorded people who are not in the CRM. */
+  decidesAbsent: boolean;
+  /** Finds the opt-outs made on the platform, so that they can be reported to the CRM. */
+  optOuts: PlatformOptOuts;
+  departures: Departures;
+  /** Returns a CRM record in canonical form, with `invalid` set if unusable. Never throws. */
+  desire(value: Record<string, unknown>, place: string): DesiredRow;
+  /** Returns a page of canonical forms. */
+  list(query: ListingPage, signal: AbortSignal): Promise<Page>;
+  /** Reads what the platform shows for a person's address, and under the recorded id. */
+  read(
+    known: { key: Key; id: string | undefined },
+    signal: AbortSignal,
+  ): Promise<ObservedContactRow[]>;
+  /** Looks for a recorded contact that no page contained: by its id, then by its address. */
+  find(row: RecordedRow, signal: AbortSignal): Promise<FoundRecord>;
+  /** Deletes a person from the platform, even if the mirror did not create the contact. */
+  erase(what: Erasing, deadlines: Deadlines): Promise<boolean>;
+  /** Returns whether entries of the do-not-contact list forbid a change. */
+  forbids(change: Change, entries: readonly Entry[]): boolean;
+  /** Returns what to do about one person. Pure; nothing, once its changes are acknowledged. */
+  decide(states: ContactStates): Decision;
+  /** Returns the inverse of the changes that an earlier run made to one person. Pure. */
+  undo(states: ContactStates, undoing: Undoing): Undone;
+  /** Decides whether an operator may settle a conflict. Pure. */
+  settle(states: ContactStates, asked: SettlementAsked): Settled;
+  /** Returns what the rule asks that decided a change; '' without one. */
+  reasonFor(rule: string | null): string;
+  /**
+   * Checks immediately before a change is sent whether the plan's assumptions still hold. Returns
+   * undefined if they do, otherwise the outcome of the change. Throws only unexpected errors.
+   */
+  look(change: Change, known: KnownRecord): Promise<SendOutcome | undefined>;
+  /** Sends a change, reading back if needed. Throws only unexpected errors. */
+  send(change: Change, sendContext: SendContext): Promise<SendOutcome>;
+  /** Finds the outcome of a silent change by reading. */
+  recover(change: Change, asked: Recovery): Promise<SendOutcome>;
 }
 
 /** Returns the route of an operation. A refused one stops only the changes that use it. */
@@ -197,231 +213,4 @@ export function contactDrift(
   if (!contact) return 'drift';
   if (contact.left || contact.channels[part] === 'opt_out') return 'unsubscribed';
   return contact.channels[part] === 'opt_in' ? undefined : 'drift';
-}
-
-/**
- * Checks immediately before a change is sent whether the plan's assumptions still hold. Returns the
- * outcome of a change that must not be sent, or undefined if it may be sent. Throws the errors of
- * the requests.
- *
- * A creation needs proof that the contact does not exist, an opt_in needs a recent reading, and a
- * delete needs a reading immediately before it. An opt-out needs none, because it can do no harm,
- * unless it is for an old address and the contact may now have the new one.
- */
-async function precheck(
-  access: ReadAccess,
-  change: ContactChange,
-  known: KnownRecord,
-): Promise<SendOutcome | undefined> {
-  const { op, value } = change;
-  if (op === 'opt_out' && !value.moved) return undefined;
-  if (known.fresh && op !== 'delete') {
-    return known.listed ? undefined : lookBack(access, change, known.signal);
-  }
-  if (op === 'create') {
-    const found = await search(access, change.key, known.signal);
-    if (found.length > 0) return stale(found, 'found on the platform');
-    return lookBack(access, change, known.signal);
-  }
-  // Read before the request, because the plan does not take into account what is recorded during
-  // it.
-  const recorded = known.recorded && decodeContact.recorded(known.recorded);
-  const target = change.target ?? recorded?.id;
-  if (target === undefined) return undefined;
-  const rows = await readById(access, { key: change.key, id: target }, known.signal);
-  const now = rows.find(({ alias }) => alias === change.key);
-  // Each of several contacts with one address has its own fingerprint.
-  const before = recorded?.value.contacts.find(({ id }) => id === change.target);
-  const own = value.shown ?? (before && fingerprintOf(before));
-  const shown = op === 'delete' && recorded ? own : recorded?.shown;
-  const same = now?.fingerprint === shown;
-  // Any change since an opt-in was found to be newer than the opt-out may be a later opt-out.
-  const isUnchanged = value.changed === undefined || now?.value.changed === value.changed;
-  // The contact is in a channel that the configuration does not name, or unsubscribed from one.
-  const isElsewhere = now?.value.others === true;
-  const isKept = op === 'delete' && value.undone !== undefined && isElsewhere;
-  if (now && same && isUnchanged && !isKept) {
-    const all = known.partial ? await search(access, change.key, known.signal) : [now];
-    if (all.length !== 1) return stale(all, 'several contacts of this address');
-    return lookBack(access, change, known.signal);
-  }
-  const why = 'changed since it was last seen';
-  return anew(access, change, { why, signal: known.signal, known: rows });
-}
-
-/**
- * Returns `stale` if a contact under a former address has changed since it was last observed: a
- * person who unsubscribed there is not opted in under the new address. It searches for the address,
- * because the address may belong to another contact by now.
- */
-async function lookBack(
-  access: ReadAccess,
-  change: ContactChange,
-  signal: AbortSignal,
-): Promise<SendOutcome | undefined> {
-  for (const { key, shown } of change.value.former) {
-    const rows = await search(access, key, signal);
-    const found = rows.map((row) => row.fingerprint).toSorted();
-    if (canonicalJson(found) === canonicalJson(shown)) continue;
-    return { is: 'stale', about: key, observed: rows, why: 'a former contact changed' };
-  }
-  return undefined;
-}
-
-/** Sends one change, and reads the contact back if the response says too little. */
-async function send(
-  access: ReadAccess,
-  change: ContactChange,
-  sendContext: SendContext,
-): Promise<SendOutcome> {
-  const { op, key, target } = change;
-  const { abort } = sendContext;
-  if (op === 'delete') return remove(access, change, sendContext);
-  const { channel, subscription } = enrolment(change);
-  const to = target === undefined ? { email: change.value.spelling ?? key } : { contactId: target };
-  const priority = subscription === 'opt_out' ? 'opt_out' : 'other';
-  const how = { ...sendContext, priority, person: key } as const;
-  try {
-    const answer = await access.platform.enrol(channel, { ...to, subscription }, how);
-    if (target === undefined) {
-      const facts = sendContext.facts();
-      return await afterwards(() => made(access, { change, answer, facts }, abort));
-    }
-    // An opt-out by id may reach the contact under a new address.
-    const isRenamed = op === 'opt_out' && contactKey(answer.contact?.email ?? key) !== key;
-    const evidence = movedBy(change, answer, sendContext.recorded());
-    return acked({ id: target, evidence, ...(isRenamed && { renamed: true }) });
-  } catch (error) {
-    if (!(error instanceof Rejected)) throw error;
-    const mayBeOurs = error.acted === 'maybe';
-    if (error.status === 409) {
-      const found = !mayBeOurs || isAnybodys(change, { late: !sendContext.seen });
-      const doubtful = mayBeOurs && found && op === 'opt_out';
-      const theirs = { change, found, doubtful, wasThere: !mayBeOurs };
-      const reading = () => readBack(access, theirs, abort);
-      // If the read fails, nothing is sent again: a second 409 would not show whose opt-out it was.
-      return mayBeOurs ? afterwards(reading) : reading();
-    }
-    if (error.status !== 404 || target === undefined) throw error;
-    // The contact is gone, or the channel does not exist.
-    const rows = await read(access, change, abort);
-    if (rows.length === 0) {
-      return anew(access, change, { why: 'gone from the platform', signal: abort, known: rows });
-    }
-    return { is: 'stopped', scope: 'part', why: `the platform knows no channel ${channel}` };
-  }
-}
-
-/** Returns whether it may be others' doing: their contact, or an opt-out that nobody noticed. */
-function isAnybodys({ op }: Change, { late }: { late: boolean }): boolean {
-  return op === 'create' || (op === 'opt_out' && late);
-}
-
-/** Reads the contact after a 409. Acknowledges the change if the subscription is as wanted. */
-async function readBack(
-  access: ReadAccess,
-  { change, ...theirs }: { change: Change; found: boolean; doubtful: boolean; wasThere: boolean },
-  signal: AbortSignal,
-): Promise<SendOutcome> {
-  const rows = await read(access, change, signal);
-  const [row] = rows;
-  if (!row) return anew(access, change, { why: 'gone from the platform', signal, known: rows });
-  if (rows.length > 1) return stale(rows, 'several contacts of this address');
-  // `late`: anything else that the contact shows may not come from the creation.
-  const renamed = row.alias === change.key ? {} : { renamed: true };
-  if (holds(row, change)) {
-    return acked({ id: row.id, observed: row, ...theirs, late: true, ...renamed });
-  }
-  if (!theirs.wasThere) return { is: 'unknown', why: 'an earlier attempt may have acted' };
-  return {
-    is: 'rejected',
-    status: 409,
-    reason: `${change.part}: the platform does not change an existing subscription`,
-    fix: 'change it on the platform, or bring the CRM in line with it',
-  };
-}
-
-/** Deletes the contact. If the response does not confirm that, checks whether it is gone. */
-async function remove(
-  access: ReadAccess,
-  change: Change,
-  sendContext: SendContext,
-): Promise<SendOutcome> {
-  const id = change.target ?? '';
-  const how = { ...sendContext, person: change.key };
-  if ((await access.platform.remove(id, how)) === 'removed') return acked({ id });
-  return afterwards(async () => {
-    if (!(await retrieve(access, { ...change, target: id }, how.abort))) return acked({ id });
-    return {
-      is: 'rejected',
-      status: 200,
-      reason: 'the platform did not delete the contact, and did not say why',
-      fix: 'delete it on the platform',
-    };
-  });
-}
-
-/**
- * Finds the outcome of an unanswered change from what the platform shows. An opt_in that is not
- * shown may have been undone by the person: the opt_in is sent again only if it certainly was not
- * made. An opt-out that may be older, or the channel's default, is not counted as the person's.
- */
-async function recover(access: ReadAccess, change: Change, asked: Recovery): Promise<SendOutcome> {
-  const { late, signal, recorded, facts } = asked;
-  const { op, part, target, key } = change;
-  const rows = await read(access, change, signal);
-  const [row] = rows;
-  if (op === 'delete') return row ? stale(rows, 'still there') : acked({ id: target });
-  const alone = rows.length === 1 ? row : undefined;
-  if (alone && op === 'opt_in' && alone.value.channels[part] === 'opt_out') {
-    const shown = before(change, recorded);
-    const { defaults = [] } = recorded ? decodeContact.recorded(recorded).value : {};
-    // The contact is unchanged, with its default: the opt_in was certainly not made.
-    const isMarked = facts.enrolmentMoves === true && facts.namesAll === true;
-    const { changed } = alone.value;
-    const isSame = changed !== undefined && shown?.changed === changed;
-    if (isMarked && isSame && defaults.includes(part)) return stale(rows, 'did not happen');
-    const doubtful = facts.namesAll !== false || shown?.channels[part] === 'opt_out';
-    return acked({ id: alone.id, observed: alone, undone: true, doubtful });
-  }
-  const found = isAnybodys(change, { late });
-  const renamed = alone && alone.alias !== key ? { renamed: true } : {};
-  if (alone && holds(alone, change)) {
-    const doubtful = found && op === 'opt_out';
-    // `late`: other channels may already show later actions of the person.
-    const isLate = late || op === 'create';
-    return acked({ id: alone.id, observed: alone, found, late: isLate, doubtful, ...renamed });
-  }
-  // Somebody may have left the channel since.
-  const undone = op === 'create' && rows.length > 0;
-  const why = undone ? 'not shown any more' : 'did not happen';
-  return { ...(await anew(access, change, { why, signal, known: rows })), undone };
-}
-
-function before({ target }: Change, recorded: RecordedRow | undefined) {
-  const { contacts = [] } = recorded ? decodeContact.recorded(recorded).value : {};
-  return contacts.find(({ id }) => id === target);
-}
-
-/** The maximum difference between the platform's clocks, in milliseconds. */
-const sameMomentMs = 2_000;
-
-/** Returns whether an enrolment changed the contact's `updatedAt`; undefined if unclear. */
-function movedBy(
-  change: Change,
-  { contact, date }: Enrolled,
-  recorded: RecordedRow | undefined,
-): Evidence | undefined {
-  const changed = before(change, recorded)?.changed;
-  const now = contact?.updatedAt;
-  if (changed === undefined || !now) return undefined;
-  if (now === changed) return { of: 'enrolment', moved: false };
-  const at = timeOf(now);
-  if (at === undefined || date === undefined || Math.abs(date - at) > sameMomentMs)
-    return undefined;
-  return { of: 'enrolment', moved: true };
-}
-
-function holds({ value }: ObservedContactRow, change: Change): boolean {
-  return value.channels[change.part] === enrolment(change).subscription;
 }

@@ -19,14 +19,10 @@
  *   CRM records of the address contradict each other                        accepted
  *   anything else                                                           refused
  */
-import type {
-  Entry,
-  ListChanges,
-  RememberedOptOut,
-  Settlement,
-} from '../../domain/do-not-contact.ts';
+import type { Entry } from '../../domain/do-not-contact.ts';
 import { canonicalJson, type RecordedRow } from '../../domain/record.ts';
 import { mayBeDefault, type PlatformFacts } from '../platform-facts.ts';
+import type { Settled, SettlementAsked } from './contacts.ts';
 import { conflictOf } from './consent/conflicts.ts';
 import { factsOf, verdictIn } from './consent/facts.ts';
 import type { PersonFacts, PersonRules } from './consent/person-facts.ts';
@@ -35,23 +31,6 @@ import { isDoubtful, optOutOf } from './consent/platform-opt-outs.ts';
 import type { Verdict } from './consent/rules.ts';
 import type { ContactStates, Membership, ObservedContact } from './observe/contact-state.ts';
 import { contradict, statingIn } from './observe/strictest-consent.ts';
-
-/** How an operator wants to settle a conflict in one channel. */
-export interface SettlementAsked {
-  channel: string;
-  as: 'in' | 'out';
-  settlement: Settlement;
-}
-
-/** Why a conflict cannot be settled, or the changes to the list and the row to record. */
-export type Settled =
-  | { refused: { reason: string; fix: string } }
-  | {
-      frees?: ListChanges['frees'];
-      adds: RememberedOptOut[];
-      ends: ListChanges['ends'];
-      row: RecordedRow | undefined;
-    };
 
 /** Returns what to record, or why the conflict cannot be settled this way. */
 export function settle(states: ContactStates, rules: PersonRules, asked: SettlementAsked): Settled {

@@ -13,13 +13,19 @@ import type { Snapshot } from '../snapshot.ts';
 import type { UnauditedRow } from '../tables/unaudited.ts';
 import { type DecisionEntry, type RunEntry, type WriteEntry, readEntry } from './audit-entry.ts';
 import type { AuditLog, Appended, Head } from './audit-log.ts';
-import type { Memory } from './memory.ts';
 
 /** An open audit log. */
 export interface AuditTrail {
   log: AuditLog;
   /** Entries older than this are removed; in milliseconds. */
   keepMs: number;
+}
+
+/** The memory, as far as an erasure needs it. */
+export interface ErasableMemory {
+  log: AuditLog;
+  /** Removes what the logs and the list have of a person's key. */
+  forget(person: { key: Key; contacts: readonly string[] }, said: { at: number; by: string }): void;
 }
 
 const faultName = 'audit-fault';
@@ -76,7 +82,7 @@ export function closeEntries(
  * memory cannot be written.
  */
 export function forgetInMemory(
-  { memory, audit, snapshot }: { memory: Memory; audit?: unknown; snapshot: Snapshot },
+  { memory, audit, snapshot }: { memory: ErasableMemory; audit?: unknown; snapshot: Snapshot },
   person: { key: Key; contacts: readonly string[] },
   said: { at: number; by: string },
 ): void {

@@ -1,7 +1,8 @@
 /** Opens a mirror for reading, also while another process writes. */
 import type { Config } from '../../config/config.ts';
 import { isLeased } from '../../store/database/writer-lease.ts';
-import { lookInto, type Snapshot } from '../../store/snapshot.ts';
+import { lookInto } from '../../store/open-snapshot.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
 import { namesOf, type Names } from './person-names.ts';
 
 export interface OpenedMirror {

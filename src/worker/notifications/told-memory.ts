@@ -9,7 +9,7 @@
  */
 import { existsSync } from 'node:fs';
 import { type Meta, storedFact } from '../../store/database/meta-table.ts';
-import { lookInto, openSnapshot } from '../../store/snapshot.ts';
+import { lookInto, openSnapshot } from '../../store/open-snapshot.ts';
 import { instant } from '../../compose/output/format-values.ts';
 import {
   after,

@@ -3,7 +3,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { RecordedRow } from '../../../src/domain/record.ts';
 import type { Shape } from '../../../src/engine/report/guard-rules.ts';
-import { openSnapshot, type Snapshot } from '../../../src/store/snapshot.ts';
+import { openSnapshot } from '../../../src/store/open-snapshot.ts';
+import type { Snapshot } from '../../../src/store/snapshot.ts';
 import { withoutYielding } from '../../../src/engine/plan/commit-plan.ts';
 import { shapeOf } from '../../../src/engine/guard/change-shape.ts';
 

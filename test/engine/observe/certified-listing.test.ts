@@ -1,7 +1,7 @@
 /** From when to when a listing was made, and what the ledger knew: opt-outs are dated by it. */
 import { expect, onTestFinished, test } from 'vitest';
 import type { ObservedRow } from '../../../src/domain/record.ts';
-import { openSnapshot } from '../../../src/store/snapshot.ts';
+import { openSnapshot } from '../../../src/store/open-snapshot.ts';
 import type { CircuitBreaker } from '../../../src/engine/context/circuit-breaker.ts';
 import type { MirrorContacts } from '../../../src/engine/context/mirror-context.ts';
 import type { RunContext } from '../../../src/engine/context/run-context.ts';

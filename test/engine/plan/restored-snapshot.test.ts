@@ -3,7 +3,7 @@ import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { openSnapshot } from '../../../src/store/snapshot.ts';
+import { openSnapshot } from '../../../src/store/open-snapshot.ts';
 import { toSend } from '../../support/emulator/emulator-stage.ts';
 import { hearing, openStage, type StageOptions, shown } from '../../support/engine/engine-stage.ts';
 import { scratchFolder } from '../../support/waiting.ts';

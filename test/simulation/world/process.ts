@@ -13,7 +13,8 @@ import {
   openMemory,
   readMemory,
 } from '../../../src/store/memory/memory.ts';
-import { lookInto, openForRun, openSnapshot, type Snapshot } from '../../../src/store/snapshot.ts';
+import { lookInto, openForRun, openSnapshot } from '../../../src/store/open-snapshot.ts';
+import type { Snapshot } from '../../../src/store/snapshot.ts';
 import type { Certificate, Source } from '../../../src/sources/source.ts';
 import { boundMemory } from '../../../src/engine/context/do-not-contact-binding.ts';
 import type { Mirror } from '../../../src/engine/context/mirror-context.ts';

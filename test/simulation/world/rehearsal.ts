@@ -19,7 +19,7 @@ import {
 import { onlyReads, sendInProcess } from '../../../src/trials/rehearsal/transports.ts';
 import type { VirtualClock } from '../../../src/trials/rehearsal/virtual-clock.ts';
 import { copyForRehearsal } from '../../../src/trials/rehearsal/observe-original.ts';
-import { lookInto, openForRun, openSnapshot } from '../../../src/store/snapshot.ts';
+import { lookInto, openForRun, openSnapshot } from '../../../src/store/open-snapshot.ts';
 import type { Source } from '../../../src/sources/source.ts';
 import { virtualClock } from '../../support/waiting.ts';
 import { channels, mirrorOf, type Parts } from '../../support/engine/engine-stage.ts';

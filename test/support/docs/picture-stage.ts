@@ -11,7 +11,7 @@ import { findProgram } from '../program.ts';
 import { chromium } from 'playwright-core';
 import { text } from 'node:stream/consumers';
 import { stripVTControlCharacters } from 'node:util';
-import { openSnapshot } from '../../../src/store/snapshot.ts';
+import { openSnapshot } from '../../../src/store/open-snapshot.ts';
 
 // A small mirror on an emulator, for the pictures.
 

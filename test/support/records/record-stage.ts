@@ -11,7 +11,7 @@ import type { Decision, Undoing } from '../../../src/records/decision.ts';
 import { newsOfChange } from '../../../src/records/contact/consent/do-not-contact-entries.ts';
 import type { Entry } from '../../../src/domain/do-not-contact.ts';
 import { acknowledge } from '../../../src/records/contact/send/acknowledged-change.ts';
-import type { SettlementAsked } from '../../../src/records/contact/settle-conflict.ts';
+import type { SettlementAsked } from '../../../src/records/contact/contacts.ts';
 import {
   type TemplatePolicy,
   undoTemplate,

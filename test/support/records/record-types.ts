@@ -4,10 +4,10 @@ import { createGate } from '../../../src/http/rate-limit/request-gate.ts';
 import { createPlatform, type Platform } from '../../../src/platform/api-client.ts';
 import type { AbsenceRules } from '../../../src/records/contact/consent/absent-people.ts';
 import type { ConsentPolicy } from '../../../src/records/contact/consent/rules.ts';
-import { connectContacts } from '../../../src/records/contact/contacts.ts';
+import { connectContacts } from '../../../src/records/contact/connect-contacts.ts';
 import type { ContactFields } from '../../../src/records/contact/observe/desired-contact.ts';
 import type { TemplatePolicy } from '../../../src/records/template/template-decision.ts';
-import { connectTemplates } from '../../../src/records/template/templates.ts';
+import { connectTemplates } from '../../../src/records/template/connect-templates.ts';
 
 // People and templates with their client, as every stage of the tests has them.
 

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { keyOfHash, namesOf } from '../../../src/views/lookup/person-names.ts';
 import { shortHash, shortHasher } from '../../../src/engine/context/person-identity.ts';
-import { openSnapshot } from '../../../src/store/snapshot.ts';
+import { openSnapshot } from '../../../src/store/open-snapshot.ts';
 
 const row = {
   kind: 'contact',

@@ -37,6 +37,7 @@ import {
 import {
   type ContactStates,
   decodeContact,
+  phase,
   emptyRecord,
   type EnrolmentBody,
   type Membership,
@@ -48,9 +49,6 @@ import { fingerprintsOf, fingerprintOf, isOurs, defaultsIn } from '../observe/ob
 import { contradict, statedAt, strictestOf } from '../observe/strictest-consent.ts';
 import { earlyTimes } from '../observe/consent-time.ts';
 import type { Complaint } from '../../../domain/problem-causes.ts';
-
-/** The order in which a person's changes are sent: opt-outs first, deletes last. */
-export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;
 
 /** Decides about one person from what is known about them. The function is pure. */
 export function decidePerson(states: ContactStates, rules: PersonRules): Decision {

@@ -3,45 +3,16 @@
  * requests.
  */
 import type { Change } from '../../../domain/change.ts';
-import {
-  type DesiredRow,
-  type Key,
-  type ObservedRow,
-  type RecordedRow,
-  fingerprint,
-} from '../../../domain/record.ts';
 import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Platform } from '../../../platform/api-client.ts';
-import { type Deadlines, type Stale, stale } from '../../change-outcome.ts';
-import { type ObservedContactRow, silentBody } from './contact-state.ts';
+import { type Stale, stale } from '../../change-outcome.ts';
+import type { ObservedContactRow } from './contact-state.ts';
 import { observe } from './observed-contact.ts';
 import { contactKey, spellingsOf } from '../../../domain/values/contact-key.ts';
 
 export interface ReadAccess {
   platform: Platform['contacts'];
   channels: ReadonlySet<string>;
-}
-
-/**
- * The result of a search for one recorded record.
- *
- *   alone   the record exists; nothing else is known about its key
- *   whole   the record is gone, and `rows` are all records that have its key now
- */
-export interface FoundRecord {
-  is: 'alone' | 'whole';
-  rows: ObservedRow[];
-}
-
-/** Looks for a recorded contact. Only a 404 by its id proves it gone; then a search follows. */
-export async function find(
-  access: ReadAccess,
-  { key, id = '' }: RecordedRow,
-  signal: AbortSignal,
-): Promise<FoundRecord> {
-  const contact = await access.platform.retrieve(id, { signal, person: key });
-  if (contact) return { is: 'alone', rows: [observe(contact, access.channels)] };
-  return { is: 'whole', rows: await search(access, key, signal) };
 }
 
 /** Returns the contacts that a change is about: for an opt-out by id, under any address. */
@@ -125,64 +96,4 @@ export async function anew(
 ): Promise<Stale> {
   const renamed = known.filter(({ alias }) => alias !== key);
   return stale([...(await search(access, key, signal)), ...renamed], why);
-}
-
-/** The number of people who unsubscribed, by way. */
-export type UnsubscribeCounts = Readonly<Record<string, number>>;
-
-/** One page of the people who unsubscribed one way. */
-export interface LeavingPage {
-  rows: ObservedRow[];
-  listed: number;
-  /** The total number of people who unsubscribed this way, as stated by the platform. */
-  total: number;
-}
-
-/** The ways in which people unsubscribe from all mail on their own. */
-const statuses = ['unsubscribed', 'blocked'] as const;
-
-/**
- * Returns the listing of people who unsubscribed. It counts with the totals on every page
- * ("Endpoints", Contacts). These include no total of blocked contacts, only of contacts that are
- * not subscribed.
- */
-export function leavingOf({ platform, channels }: ReadAccess) {
-  return {
-    route: 'contacts.list',
-    /**
-     * Sends one request. Returns a count for each way, or undefined if the platform does not count.
-     * A count rises when somebody unsubscribes, unless another person resubscribes meanwhile.
-     */
-    async counts(how: Deadlines): Promise<UnsubscribeCounts | undefined> {
-      const listed = await platform.list({ page: 1, limit: 1 }, { ...how, priority: 'event' });
-      const { totalContacts, subscribedContacts, unsubscribedContacts } = listed;
-      if (totalContacts === undefined || subscribedContacts === undefined) return undefined;
-      if (unsubscribedContacts === undefined) return undefined;
-      return { unsubscribed: unsubscribedContacts, blocked: totalContacts - subscribedContacts };
-    },
-    /** Returns a page of those who unsubscribed this way, newest contacts first. */
-    async list(
-      { way, ...page }: { way: string; page: number; limit: number },
-      how: Deadlines,
-    ): Promise<LeavingPage> {
-      const status = statuses.find((one) => one === way);
-      const listed = await platform.list({ ...page, status }, { ...how, priority: 'event' });
-      const rows = listed.contacts.map((contact) => observe(contact, channels));
-      const left = rows.filter(({ value }) => value.left);
-      return { rows: left, listed: rows.length, total: listed.total };
-    },
-    /** Returns an empty source record, which states nothing, for a key. */
-    named: (key: Key): DesiredRow => ({
-      kind: 'contact',
-      id: '',
-      key,
-      alias: key,
-      place: '',
-      body: silentBody,
-      fingerprint: fingerprint(silentBody),
-      wants: false,
-      presence: 'present',
-      invalid: undefined,
-    }),
-  };
 }

@@ -198,6 +198,9 @@ export function enrolment(change: Change): { channel: string; subscription: Subs
   return { channel: change.part, subscription: change.op === 'opt_out' ? 'opt_out' : 'opt_in' };
 }
 
+/** The order in which a person's changes are sent: opt-outs first, deletes last. */
+export const phase = { optOut: 0, optIn: 1, delete: 2 } as const;
+
 // The rows and changes of contacts with their decoded bodies.
 export type DesiredContactRow = Decoded<DesiredRow, DesiredContact>;
 export type ObservedContactRow = Decoded<ObservedRow, ObservedContact>;

@@ -1,30 +1,12 @@
 /** Deletes a person's contacts from the platform, including those that we did not create. */
-import { Rejected, Unavailable } from '../../../domain/errors.ts';
-import type { Contact } from '../../../platform/answer-schemas.ts';
-import type { Platform } from '../../../platform/api-client.ts';
-import type { Key, RecordedRow } from '../../../domain/record.ts';
-import type { Deadlines } from '../../change-outcome.ts';
-import { commonPart, contactKey } from '../../../domain/values/contact-key.ts';
-import { searchContacts } from '../observe/contact-read.ts';
-import { decodeContact } from '../observe/contact-state.ts';
-
-export interface Erasing {
-  key: Key;
-  /** Undefined if nothing is recorded for the record. */
-  recorded: RecordedRow | undefined;
-  known: readonly string[];
-  tell(deed: Deed): void;
-}
-
-/**
- * One step of an erasure, with the platform id of the record. A deletion may be reported twice.
- * `sending`: the opt-out, or without a channel the deletion, is about to be sent; `refused`: it
- * certainly was not done.
- */
-export type Deed =
-  | { is: 'found' | 'deleted'; id: string }
-  | { is: 'opted out'; id: string; channel: string }
-  | { is: 'sending' | 'refused'; id: string; channel?: string };
+import { Rejected, Unavailable } from '../../domain/errors.ts';
+import type { Contact } from '../../platform/answer-schemas.ts';
+import type { Platform } from '../../platform/api-client.ts';
+import type { Deadlines } from '../change-outcome.ts';
+import type { Erasing } from './contacts.ts';
+import { commonPart, contactKey } from '../../domain/values/contact-key.ts';
+import { searchContacts } from './observe/contact-read.ts';
+import { decodeContact } from './observe/contact-state.ts';
 
 type Contacts = Platform['contacts'];
 
