@@ -4,6 +4,7 @@
  *   GET   /                          all mirrors, or those of a state
  *   POST  /people                    the mirrors that know a person
  *   POST  /steer                     pauses or resumes the mirrors shown
+ *   GET   /users, POST /users        the users of the console, for operators
  *   GET   /fleet, POST /fleet/drain  the workers that share the mirrors of a folder
  *   GET   /m/<mirror>/…              the pages of one (mirror-routes.ts)
  *   GET   /m/<mirror>/live           what is going on, as server-sent events
@@ -38,6 +39,7 @@ import { type ConsoleMirror, limitMirrors } from './view/console-mirror.ts';
 import { assetsAt, sendPage } from './view/layout.ts';
 import { limitPages } from './live.ts';
 import { nothingHere, serveMirrors } from './mirror-routes.ts';
+import { changeUsers, showUsers } from './pages/users.ts';
 import {
   type ConsoleFleet,
   drainInFleet,
@@ -169,6 +171,13 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
         clock: options.clock,
       }),
     );
+    const { users } = access;
+    if (users) {
+      inside.get('/users', async (request, reply) => showUsers(request, reply, users));
+      inside.post('/users', { preHandler: scope.csrfProtection }, async (request, reply) =>
+        changeUsers(request, reply, users),
+      );
+    }
     inside.post('/people', async (request, reply) => findInMirrors(request, reply, mirrors()));
     inside.post('/steer', { preHandler: scope.csrfProtection }, async (request, reply) =>
       steerMirrors(request, reply, mirrors()),

@@ -7,7 +7,13 @@ import { createSessionStore } from '../../src/console/sign-in.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { raw } from '../support/server/started-server.ts';
-import { withUsers, faultsOf, look, startConsole } from '../support/console/running-console.ts';
+import {
+  cookieOf,
+  withUsers,
+  faultsOf,
+  look,
+  startConsole,
+} from '../support/console/running-console.ts';
 
 test('a user signs in, stays who they are, and signs out', async () => {
   const { passwords, running } = await withUsers();
@@ -139,7 +145,9 @@ test('a removed user is out at once, and a broken file lets nobody in', async ()
   const known = readFileSync(users, 'utf8');
   const again = await call('console', '--add-user', 'vera', '--role', 'operator');
   expect(again).toMatchObject({ code: 2, out: '' });
-  expect(again.err).toContain('users.yaml already → remove the user from it first');
+  expect(again.err).toContain(
+    'users.yaml already → change the password or the role on the page Users',
+  );
   expect(readFileSync(users, 'utf8')).toBe(known);
   writeFileSync(users, 'users: []\n');
   await page.goto('/m/world');
@@ -147,6 +155,42 @@ test('a removed user is out at once, and a broken file lets nobody in', async ()
   writeFileSync(users, 'users: [');
   expect((await page.goto('/m/world'))?.status()).not.toBe(200);
   expect(folder).not.toBe('');
+});
+
+test('an operator adds, changes and shuts out users, but never the last operator', async () => {
+  const { passwords, running, post, signIn } = await withUsers();
+  const vera = await signIn('vera');
+  const as = async (cookie: string) =>
+    (await fetch(`${running.url}/m/world`, { headers: { cookie }, redirect: 'manual' })).status;
+  expect(await as(vera)).toBe(200);
+  const forged = { name: 'vera', change: 'operator', csrf: 'x' };
+  expect((await post('/users', forged, { cookie: vera })).status).toBe(403);
+  const { page, complaints } = await look({ ...running, link: `${running.url}/sign-in` });
+  await page.getByLabel('Name').fill('olga');
+  await page.getByLabel('Password').fill(passwords.olga);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('link', { name: 'Users' }).click();
+  const row = (name: string) => page.locator('tbody tr', { hasText: name });
+  const flash = page.getByRole('status');
+  expect(await faultsOf(page)).toEqual([]);
+  await row('olga').getByRole('button', { name: 'Make viewer' }).click();
+  expect(await flash.innerText()).toContain('olga is the last operator');
+  await row('vera').getByRole('button', { name: 'Shut out' }).click();
+  expect(await row('vera').innerText()).toContain('may not sign in');
+  expect(await as(vera)).toBe(303);
+  await page.getByLabel('Name').fill('kim');
+  await page.getByRole('button', { name: 'Add' }).click();
+  const password = /only now: (\S+)/.exec(await flash.innerText())?.[1] ?? '';
+  const answer = await post('/sign-in', { name: 'kim', password });
+  expect(answer.status).toBe(303);
+  const kim = cookieOf(answer);
+  expect(await as(kim)).toBe(200);
+  await row('kim').getByRole('button', { name: 'New password' }).click();
+  expect(await flash.innerText()).not.toContain(password);
+  expect(await as(kim)).toBe(303);
+  await row('vera').getByRole('button', { name: 'Let in again' }).click();
+  expect(await as(vera)).toBe(200);
+  expect(complaints).toEqual([]);
 });
 
 test('a proxy names the user, from its own address only', async () => {

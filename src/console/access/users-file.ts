@@ -25,6 +25,8 @@ const user = z.strictObject({
     .regex(/^[\p{L}\p{N}._@-]{1,64}$/u, 'a name has 1 to 64 letters, digits, . _ @ -'),
   role: z.enum(roles),
   password: z.string().refine((text) => hashForm.test(text), 'it is no hash of a password'),
+  /** A user who may not sign in any more. */
+  disabled: z.boolean().optional(),
 });
 const file = z.strictObject({ users: z.array(user) });
 
@@ -44,8 +46,14 @@ export function openUsers(path: string) {
   };
   current();
   return {
-    /** Returns a user. Throws Invalid if the file cannot be used. */
-    find: (name: string): KnownUser | undefined => current().get(name),
+    path,
+    /** Returns a user who may sign in. Throws Invalid if the file cannot be used. */
+    find(name: string): KnownUser | undefined {
+      const found = current().get(name);
+      return found?.disabled ? undefined : found;
+    },
+    /** Returns all users. Throws Invalid if the file cannot be used. */
+    list: (): KnownUser[] => [...current().values()],
   };
 }
 
@@ -65,17 +73,37 @@ function stampOf(path: string): string {
 export function addUser(path: string, added: KnownUser): void {
   const checked = user.safeParse(added);
   if (!checked.success) {
-    throw new Invalid(`--add-user: ${checked.error.issues[0]?.message ?? ''}`, {
+    throw new Invalid(`this user cannot be added: ${checked.error.issues[0]?.message ?? ''}`, {
       fix: 'choose another name',
     });
   }
   const users = existsSync(path) ? readUsers(path) : new Map<string, KnownUser>();
   if (users.has(added.name)) {
-    throw new Invalid(`--add-user: ${added.name} is in ${path} already`, {
-      fix: 'remove the user from it first, for another password or role',
+    throw new Invalid(`${added.name} is in ${path} already`, {
+      fix: 'change the password or the role on the page Users of the console, or in the file',
     });
   }
   users.set(added.name, checked.data);
+  writeUsers(path, users);
+}
+
+/**
+ * Changes a user of the file. Throws Invalid for an unknown name, and where no operator would be
+ * left who may sign in.
+ */
+export function changeUser(path: string, name: string, change: Partial<KnownUser>): void {
+  const users = readUsers(path);
+  const known = users.get(name);
+  if (!known) throw new Invalid(`${name} is no user of ${path}`, { fix: 'reload the page' });
+  users.set(name, { ...known, ...change });
+  const isLed = [...users.values()].some(({ role, disabled }) => role === 'operator' && !disabled);
+  if (!isLed) {
+    throw new Invalid(`${name} is the last operator`, { fix: 'make somebody else one first' });
+  }
+  writeUsers(path, users);
+}
+
+function writeUsers(path: string, users: ReadonlyMap<string, KnownUser>): void {
   const next = `${path}.new`;
   writeFileSync(next, stringify({ users: [...users.values()] }), { mode: 0o600 });
   renameSync(next, path);

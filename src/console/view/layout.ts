@@ -82,6 +82,7 @@ export async function sendPage(
   const signOut = html`<form method="post" action="/sign-out">
     <input type="hidden" name="csrf" value="${csrf}" /><button class="plain">Sign out</button>
   </form>`;
+  const usersLink = html`<a href="/users">Users</a>`;
   const text = await html`<!doctype html>
     <html lang="en">
       <head>
@@ -102,6 +103,7 @@ export async function sendPage(
           ${
             visitor
               ? html`<span class="visitor">${visitor.name} <small>${visitor.role}</small></span>
+                  ${user && !user.isByLink && visitor.role === 'operator' ? usersLink : ''}
                   ${user ? signOut : ''}`
               : ''
           }

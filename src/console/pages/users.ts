@@ -1,0 +1,107 @@
+/** Lets operators add users of the console, change what they may do, and shut them out. */
+import { randomBytes } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { isExpected, renderProblem } from '../../domain/errors.ts';
+import { explain } from '../../compose/output/failure-report.ts';
+import { names } from '../../views/sections.ts';
+import { html, type Html, sectionsHtml } from '../../views/render/html.ts';
+import {
+  addUser,
+  changeUser,
+  hashPassword,
+  roles,
+  type KnownUser,
+  type Users,
+} from '../access/users-file.ts';
+import { textField } from '../view/form.ts';
+import { csrfOf, formOf, sendOperatorsOnly, sendPage } from '../view/layout.ts';
+
+/** Sends the page of the users, for an operator. */
+export async function showUsers(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  users: Users,
+): Promise<void> {
+  if (request.visitor?.role !== 'operator') {
+    await sendOperatorsOnly(request, reply);
+    return;
+  }
+  const csrf = csrfOf(reply, request.visitor);
+  const listed = users.list();
+  const state = ({ role, disabled }: KnownUser) =>
+    disabled ? ({ tone: 'quiet', text: 'may not sign in' } as const) : role;
+  const rows = listed.map((one) => ({ id: one.name, cells: [one.name, state(one)], notes: [] }));
+  const forms = (name: string): Html | '' => {
+    const one = listed.find((user) => user.name === name);
+    if (!one) return '';
+    const other = one.role === 'operator' ? 'viewer' : 'operator';
+    const button = (change: string, label: string): Html =>
+      html`<button class="second" name="change" value="${change}">${label}</button>`;
+    return html`<form class="action" method="post" action="/users">
+      <input type="hidden" name="csrf" value="${csrf}" />
+      <input type="hidden" name="name" value="${name}" />
+      ${button(other, `Make ${other}`)} ${button('password', 'New password')}
+      ${button(one.disabled ? 'enabled' : 'disabled', one.disabled ? 'Let in again' : 'Shut out')}
+    </form>`;
+  };
+  const table = { columns: [names('User'), 'Role'], rows };
+  await sendPage(request, reply, {
+    title: 'Users',
+    csrf,
+    body: html`<p><a href="/">All mirrors</a></p>
+      ${sectionsHtml([{ table }], { forms })}
+      <section>
+        <h2>Add a user</h2>
+        <form class="action" method="post" action="/users">
+          <input type="hidden" name="csrf" value="${csrf}" />
+          ${textField('Name', { name: 'name', most: 64 })}
+          <label
+            >Role
+            <select name="role">
+              ${roles.map((role) => html`<option>${role}</option>`)}
+            </select></label
+          >
+          <button name="change" value="add">Add</button>
+        </form>
+      </section>`,
+  });
+}
+
+const changed = z.object({
+  name: z.string(),
+  change: z.enum(['add', 'password', 'disabled', 'enabled', ...roles]),
+  role: z.enum(roles).default('viewer'),
+});
+
+/** Adds or changes a user, for an operator; then shows the page, with a new password once. */
+export async function changeUsers(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { path }: Users,
+): Promise<void> {
+  if (request.visitor?.role !== 'operator') {
+    await sendOperatorsOnly(request, reply);
+    return;
+  }
+  const { name, change, role } = formOf(request, changed);
+  const isSecret = change === 'add' || change === 'password';
+  const password = randomBytes(15).toString('base64url');
+  let line = isSecret
+    ? `${name}: the password, shown only now: ${password}`
+    : `${name} is changed.`;
+  try {
+    const hash = isSecret ? await hashPassword(password, randomBytes(16)) : '';
+    if (change === 'add') addUser(path, { name, role, password: hash });
+    else if (change === 'password') changeUser(path, name, { password: hash });
+    else if (change === 'disabled') changeUser(path, name, { disabled: true });
+    else if (change === 'enabled') changeUser(path, name, { disabled: undefined });
+    else changeUser(path, name, { role: change });
+    request.session.set('flash', { kind: 'good', lines: [line] });
+  } catch (error) {
+    if (!isExpected(error)) throw error;
+    line = renderProblem(explain(error).problem);
+    request.session.set('flash', { kind: 'bad', lines: [line] });
+  }
+  await reply.redirect('/users', 303);
+}
