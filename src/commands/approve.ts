@@ -133,7 +133,9 @@ async function runApprove(command: Command, shell: Shell): Promise<number> {
     signature = signatureWith(signs, loadConfig(flags.config, shell.env), wanted);
   }
   const { calling } = wanted;
-  const handed = signature && withWords(calling, `--signature=${encodeSignature(signature)}`);
+  const handed =
+    signature &&
+    withWords(calling, `--signature=${Buffer.from(token.encode(signature)).toString('base64url')}`);
   return change(flags, handed ?? calling, ({ config, snapshot }) => {
     refuseForeign(command, config);
     const { approvers, mirror } = config;
@@ -374,10 +376,6 @@ const token = checkedJson(
     signature: z.string(),
   }),
 );
-
-function encodeSignature(signature: ApprovalSignature): string {
-  return Buffer.from(token.encode(signature)).toString('base64url');
-}
 
 function decodeSignature(text: string): ApprovalSignature {
   try {

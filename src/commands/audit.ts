@@ -85,7 +85,29 @@ export const parts = {
     help:
       'It contains no address: people are marks of this log (person), which `audit show` finds by ' +
       'the address. It reads the log only and works during a run.',
-    run: exportAll,
+    run: async (command, shell) => {
+      const flags = command.opts<ExportFlags>();
+      const path = flags.output === undefined ? undefined : resolve(flags.output);
+      if (path === undefined && flags.json) {
+        throw new Invalid('--json: the export itself goes to stdout', {
+          fix: 'add --output FILE, or leave --json out',
+        });
+      }
+      return withLog(flags, shell, ({ log, seen }) => {
+        const code = codeOf({ log, seen }, shell);
+        const count = { entries: 0 };
+        const since = sinceOf(flags.since, seen.now) ?? 0;
+        const lines = exported(log, since, flags.format, count);
+        if (path === undefined) for (const line of lines) shell.print(line);
+        else writeLines(path, lines);
+        const told =
+          path === undefined
+            ? []
+            : [`${counted(count.entries, 'entry', 'entries')} written to ${path}`];
+        const document = { mirror: seen.config.mirror, log: log.id, file: path, ...count };
+        return { document, lines: told, code };
+      });
+    },
   },
 } satisfies Record<string, CommandModule>;
 
@@ -153,30 +175,6 @@ async function rowsAbout(
 
 function isHash(word: string, digits: number): boolean {
   return word.length === digits && /^[0-9a-f]+$/.test(word);
-}
-
-async function exportAll(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<ExportFlags>();
-  const path = flags.output === undefined ? undefined : resolve(flags.output);
-  if (path === undefined && flags.json) {
-    throw new Invalid('--json: the export itself goes to stdout', {
-      fix: 'add --output FILE, or leave --json out',
-    });
-  }
-  return withLog(flags, shell, ({ log, seen }) => {
-    const code = codeOf({ log, seen }, shell);
-    const count = { entries: 0 };
-    const since = sinceOf(flags.since, seen.now) ?? 0;
-    const lines = exported(log, since, flags.format, count);
-    if (path === undefined) for (const line of lines) shell.print(line);
-    else writeLines(path, lines);
-    const told =
-      path === undefined
-        ? []
-        : [`${counted(count.entries, 'entry', 'entries')} written to ${path}`];
-    const document = { mirror: seen.config.mirror, log: log.id, file: path, ...count };
-    return { document, lines: told, code };
-  });
 }
 
 function* exported(

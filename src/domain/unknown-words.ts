@@ -1,8 +1,8 @@
 /**
  * Counts the values of a source that have no known meaning while the source is read, and says them
  * without showing a value that may be personal. A message has one line for each option of the
- * configuration. Memory use does not grow with the number of
- * records.
+ * configuration. Memory use does not grow with the number of records. Recognizes the options that
+ * opt out or remove a person.
  */
 import type { DesiredRow, UnknownWord } from './record.ts';
 import { wordOf } from './values/record-field.ts';
@@ -35,7 +35,7 @@ const mostValues = 1_000;
 /** The maximum number of characters of a value that are kept. */
 export const mostCharacters = 60;
 
-export interface UnknownCount {
+interface UnknownCount {
   add(row: DesiredRow): void;
   /** Returns the counts of each option, with the most frequent values first. */
   words(): UnknownWords[];
@@ -131,4 +131,19 @@ export function formOf(text: string): string {
     .replaceAll(/\p{N}/gu, '9')
     .replaceAll(/[^a9\x20-\x7e]/g, '?');
   return form.length > formLength ? `${form.slice(0, formLength)}…` : form;
+}
+
+/** Returns whether the option tells who is unsubscribed from everything. */
+export function isUnsubscribedOption(option: string): boolean {
+  return /^contacts\.unsubscribed\b/.test(option);
+}
+
+/** Returns whether the option tells who does not want a channel, or no mail at all. */
+export function isOptOutOption(option: string): boolean {
+  return isUnsubscribedOption(option) || /^contacts\.channels\[.*\.optOut$/.test(option);
+}
+
+/** Returns whether an unknown word of the option may be an opt-out or a deletion. */
+export function isDecisiveOption(option: string): boolean {
+  return isOptOutOption(option) || /^contacts\.deleted\b/.test(option);
 }

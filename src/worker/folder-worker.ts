@@ -65,7 +65,21 @@ export async function serveFolder(path: string, outer: Shell, end: () => void): 
         ended: (summary) => server?.ended(config.mirror, summary),
       }),
   });
-  const differs = createServerCheck(shell);
+  // It is said once for each file that it asks for another server than the one that listens.
+  const { note } = shell;
+  const said = new Set<string>();
+  const differs = (configs: readonly Config[], asked: Config | undefined): void => {
+    for (const { file, server } of configs) {
+      const text = JSON.stringify(server);
+      if (!server || text === JSON.stringify(asked?.server)) said.delete(file);
+      else if (!said.has(file)) {
+        said.add(file);
+        note(
+          `crm-mirror: ${file}: asks for another server than ${asked?.file} → restart the worker`,
+        );
+      }
+    }
+  };
   let asked: Config | undefined;
   const become = async (files: FolderFiles): Promise<void> => {
     mirrors.become(files);
@@ -138,23 +152,6 @@ function createFleets(
     async quit() {
       await Promise.all([...known.values()].map(async (one) => one.quit()));
     },
-  };
-}
-
-/** Prints once for each file that it asks for another server than the one that listens. */
-function createServerCheck({ note }: Shell) {
-  const said = new Set<string>();
-  return (configs: readonly Config[], asked: Config | undefined): void => {
-    for (const { file, server } of configs) {
-      const text = JSON.stringify(server);
-      if (!server || text === JSON.stringify(asked?.server)) said.delete(file);
-      else if (!said.has(file)) {
-        said.add(file);
-        note(
-          `crm-mirror: ${file}: asks for another server than ${asked?.file} → restart the worker`,
-        );
-      }
-    }
   };
 }
 

@@ -92,7 +92,15 @@ export function openMirrorFolder(options: MirrorFolderOptions) {
 
   const readOne = (file: string, before: Known | undefined): Known => {
     const print = printOf(file, before?.read);
-    const text = contentOf(file);
+    const text = [file, join(dirname(file), defaultsName)]
+      .map((path) => {
+        try {
+          return readSmallFile(path).toString('base64');
+        } catch {
+          return '';
+        }
+      })
+      .join(' ');
     let read: Known['read'];
     try {
       read = load(file);
@@ -205,19 +213,6 @@ function watchFolder(folder: string, changed: () => void): FSWatcher | undefined
   } catch {
     return undefined;
   }
-}
-
-/** Returns the content of a file and its defaults: what is empty cannot be read. */
-function contentOf(file: string): string {
-  return [file, join(dirname(file), defaultsName)]
-    .map((path) => {
-      try {
-        return readSmallFile(path).toString('base64');
-      } catch {
-        return '';
-      }
-    })
-    .join(' ');
 }
 
 /** Returns what changes when a file, its defaults, or the file of its API key is written. */

@@ -25,7 +25,6 @@ import { Busy, Interrupted, isExpected } from '../domain/errors.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
 import { retrySchedules } from '../domain/retry-schedules.ts';
 import { systemClock } from '../http/system-clock.ts';
-import type { Summary } from '../engine/report/run-summary.ts';
 import { isUnloaded } from '../engine/context/run-context.ts';
 import { watch } from '../engine/watch/unsubscribe-watch.ts';
 import type { Heard, Worked } from '../compose/queues/event-queue.ts';
@@ -44,7 +43,6 @@ import {
   type HomeOptions,
   isLocked,
   isPassing,
-  type Opened,
   shellOf,
   type State,
   use,
@@ -187,7 +185,33 @@ async function runTick(state: State, tick: RunTick): Promise<Ran> {
     await takeNewKey(state);
     const status = await use(state, async (opened) => {
       isOpen = true;
-      return runOnce(state, tick, opened);
+      const { mirror } = opened;
+      refusePaused(mirror.snapshot.meta, state.config);
+      const { config, shell } = state;
+      const isFirst = tick !== 'full' && isUnloaded(mirror);
+      const options = isFirst ? { ...optionsOf('full'), because: [] } : optionsOf(tick);
+      const { mode, writes } = options;
+      const outlets = { say: state.log.going };
+      const followed = followRun(shell, mirror, { config, mode, writes, isForAll: true, outlets });
+      const { progress, foresees } = followed;
+      const summary = await runNow(mirror, shellOf(state), {
+        ...options,
+        progress,
+        foresees,
+      }).finally(followed.close);
+      state.log.ended(summary, 'run');
+      for (const alert of alertsIn(mirror.snapshot, config)) {
+        if (alert.run === summary.run) state.log.alerted(alert);
+      }
+      state.ended(summary);
+      state.complain.no();
+      state.outages.works('disk');
+      if (summary.status === 'failed') await comeAgain(state);
+      // The notes about the opening remain valid until a run has read everything.
+      else if (state.opened && summary.mode === 'full' && summary.only === null) {
+        state.opened = { ...state.opened, mirror: { ...mirror, notes: [] } };
+      }
+      return summary.status;
     });
     if (status === 'failed') state.retries.failed(tick);
     else if (status !== 'interrupted') state.retries.wentWell(tick);
@@ -201,37 +225,6 @@ async function runTick(state: State, tick: RunTick): Promise<Ran> {
   }
   state.notifier?.ran();
   return 'over';
-}
-
-async function runOnce(
-  state: State,
-  tick: RunTick,
-  { mirror }: Opened,
-): Promise<Summary['status']> {
-  refusePaused(mirror.snapshot.meta, state.config);
-  const { config, shell } = state;
-  const isFirst = tick !== 'full' && isUnloaded(mirror);
-  const options = isFirst ? { ...optionsOf('full'), because: [] } : optionsOf(tick);
-  const { mode, writes } = options;
-  const outlets = { say: state.log.going };
-  const followed = followRun(shell, mirror, { config, mode, writes, isForAll: true, outlets });
-  const { progress, foresees } = followed;
-  const summary = await runNow(mirror, shellOf(state), { ...options, progress, foresees }).finally(
-    followed.close,
-  );
-  state.log.ended(summary, 'run');
-  for (const alert of alertsIn(mirror.snapshot, config)) {
-    if (alert.run === summary.run) state.log.alerted(alert);
-  }
-  state.ended(summary);
-  state.complain.no();
-  state.outages.works('disk');
-  if (summary.status === 'failed') await comeAgain(state);
-  // The notes about the opening remain valid until a run has read everything.
-  else if (state.opened && summary.mode === 'full' && summary.only === null) {
-    state.opened = { ...state.opened, mirror: { ...mirror, notes: [] } };
-  }
-  return summary.status;
 }
 
 async function takeNewKey(state: State): Promise<void> {

@@ -9,7 +9,7 @@ import {
   formIn,
 } from '../../src/commands/table.ts';
 import { declareOptions } from '../../src/compose/command-options.ts';
-import { overview } from '../../src/commands/overview.ts';
+import { overview } from '../../src/cli.ts';
 import { calling, mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const called = commands.filter(({ load }) => load);

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { readPages } from '../support/docs/page-blocks.ts';
 import { partsIn, withParts } from '../support/docs/generated-parts.ts';
-import { overview } from '../../src/commands/overview.ts';
+import { overview } from '../../src/cli.ts';
 import { allParts, helpFile } from '../support/docs/write-docs.ts';
 
 const parts = await allParts();

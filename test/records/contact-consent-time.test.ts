@@ -1,6 +1,6 @@
 /** When a person stated their consent, in a format and a zone of the CRM, and never too new. */
 import { describe, expect, test } from 'vitest';
-import { earliestInstant, parseDateFormat } from '../../src/domain/values/date-format.ts';
+import { earliestInstant, parseDateFormat } from '../../src/domain/values/local-time.ts';
 import { consentReader } from '../../src/records/contact/observe/consent-time.ts';
 import { contactDesire } from '../../src/records/contact/observe/desired-contact.ts';
 

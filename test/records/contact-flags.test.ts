@@ -9,7 +9,7 @@ import {
   type ContactFields,
 } from '../../src/records/contact/observe/desired-contact.ts';
 import { decodeContact } from '../../src/records/contact/observe/contact-state.ts';
-import { strictest } from '../../src/records/contact/observe/strictest-consent.ts';
+import { strictest } from '../../src/records/contact/observe/consent-time.ts';
 import type { Condition, ConditionResult } from '../../src/domain/condition.ts';
 import { NEWS, NOON, PRODUCT } from '../support/records/record-stage.ts';
 

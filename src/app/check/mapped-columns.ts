@@ -2,7 +2,7 @@
 import type { Snapshot } from '../../store/snapshot.ts';
 import { namesOf } from '../../views/lookup/person-names.ts';
 import { withCommas } from '../../domain/values/counted.ts';
-import { isPlain, formOf } from '../../domain/unknown-words.ts';
+import { isPlain, formOf, isUnsubscribedOption } from '../../domain/unknown-words.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import type {
   ColumnMeaning,
@@ -12,7 +12,6 @@ import type {
 import { numbers, type Section, type Text } from '../../views/sections.ts';
 import { type Fate, fates, fateWords, peopleTable, wishWords } from '../init/preview.ts';
 import type { DesiredRow } from '../../domain/record.ts';
-import { isUnsubscribedOption } from '../../domain/values/decisive-options.ts';
 import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 
 interface CountedValue {
@@ -37,7 +36,7 @@ const mostCharacters = 60;
 const mostShown = 10;
 
 /** Creates a counter for these columns. Memory use does not grow with the number of records. */
-export function countColumns(columns: readonly MappedColumn[]) {
+export function countMappedColumns(columns: readonly MappedColumn[]) {
   const each = columns.map((column) => ({
     column,
     values: new Map<string, CountedValue>(),
@@ -159,7 +158,10 @@ export function keepPeople() {
       if (row.invalid) kind = 'invalid';
       else if (row.presence === 'flagged') kind = 'gone';
       else if (row.presence === 'outside') kind = 'outside';
-      else if (columns.some((one, nth) => isOptOut(one, values[nth]))) kind = 'unsubscribed';
+      else if (
+        columns.some((one, nth) => isUnsubscribedOption(one.option) && values[nth]?.means === 'yes')
+      )
+        kind = 'unsubscribed';
       const list = kept.get(kind) ?? [];
       kept.set(kind, list);
       if (list.length >= mostPeople) return;
@@ -210,10 +212,6 @@ export function keepPeople() {
       return { people, skipped: skipped.slice(0, mostSkipped) };
     },
   };
-}
-
-function isOptOut({ option }: MappedColumn, value: ColumnValue | undefined): boolean {
-  return isUnsubscribedOption(option) && value?.means === 'yes';
 }
 
 /** Returns the people, and the places of records that are skipped. */

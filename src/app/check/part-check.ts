@@ -11,10 +11,9 @@ import type { Config } from '../../config/config.ts';
 import { Interrupted, Invalid, isExpected } from '../../domain/errors.ts';
 import { isNamedLikeOptOut } from '../../domain/opt-out-names.ts';
 import type { DesiredRow, RecordTypeName } from '../../domain/record.ts';
-import { sayUnknown } from '../../domain/unknown-words.ts';
+import { sayUnknown, isDecisiveOption } from '../../domain/unknown-words.ts';
 import { decideUnmanaged, sayUnmanaged, type UnmanagedAs } from '../../domain/unmanaged-people.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
-import { isDecisiveOption } from '../../domain/values/decisive-options.ts';
 import type { MirrorContacts, MirrorTemplates } from '../../engine/context/mirror-context.ts';
 import { factsIn } from '../../engine/context/platform-knowledge.ts';
 import { readSource, sayMissing, type SourceRead } from '../../engine/read/source-read.ts';
@@ -27,13 +26,13 @@ import type { Page } from '../../records/contact/contacts.ts';
 import { mappedColumns } from '../../records/contact/observe/column-meanings.ts';
 import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 import { shownChannels } from '../../records/contact/observe/observed-contact.ts';
-import { strictest } from '../../records/contact/observe/strictest-consent.ts';
+import { strictest } from '../../records/contact/observe/consent-time.ts';
 import { undeclaredIn } from '../../records/template/template-state.ts';
 import type { Certificate } from '../../sources/source.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { isTextOfEach, saysOptOut } from '../init/column-words.ts';
-import { countColumns as countUnused } from '../init/sample.ts';
-import { countColumns, keepPeople } from './mapped-columns.ts';
+import { countColumns } from '../init/sample.ts';
+import { countMappedColumns, keepPeople } from './mapped-columns.ts';
 import { type Finding, type Found, look, note } from './surroundings.ts';
 
 /** What a check of people or of templates has found. */
@@ -142,7 +141,7 @@ async function checkSource(
 ) {
   const columns = config.contacts ? mappedColumns(config.contacts, systemClock.now) : [];
   const { source } = contacts;
-  const counter = countColumns(columns);
+  const counter = countMappedColumns(columns);
   const people = keepPeople();
   const unused = findUnusedOptOuts(contacts.fields);
   let [records, garbled] = [0, 0];
@@ -252,7 +251,7 @@ const bounds = { mostColumns: 10_000, mostValues: 100, longest: 200 };
 
 /** Creates a collector; `used` are the fields that the configuration names. */
 export function findUnusedOptOuts(used: readonly string[]) {
-  const columns = countUnused(bounds);
+  const columns = countColumns(bounds);
   let records = 0;
   // A condition may look into the elements of a list.
   const isUsed = (path: string): boolean =>

@@ -7,8 +7,8 @@ import { wordOf } from '../../domain/values/record-field.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { dateIn } from '../../records/contact/values/date-text.ts';
 import { type Use, vocabulary } from '../../records/contact/values/value-vocabulary.ts';
-import { plain } from '../../domain/name-terms.ts';
 import {
+  plain,
   isAboutOptOut,
   isOptOutField,
   saysRefusal,

@@ -22,7 +22,21 @@ const secret = /auth|key|token|secret|passw|cookie|credential|session|signature/
 /** Throws Invalid if there is no list of records at the address, and what a request throws. */
 export async function httpSample(request: SourceRequest): Promise<Sample> {
   const { source, env, signal } = request;
-  const headers = headersFrom(request.header ?? []);
+  // A header as it is given, such as `Accept: text/csv`, is one as the configuration states it.
+  const texts = request.header ?? [];
+  const pairs = texts.map((text): [string, string] => {
+    const [, name, value = ''] = /^([^:\s]+)\s*:\s*(.+)$/s.exec(text) ?? [];
+    if (name === undefined) {
+      throw new Invalid('--header is not understood', { fix: "write 'NAME: VALUE'" });
+    }
+    if (secret.test(name) && !value.includes('${')) {
+      throw new Invalid(`--header ${name} would write its secret into the configuration`, {
+        fix: `put it into the environment, and write '${name}: \${CRM_TOKEN}', in single quotes`,
+      });
+    }
+    return [name, value];
+  });
+  const headers = Object.fromEntries(pairs);
   const url = withVariables(source, env);
   for (const [name, value] of URL.parse(source)?.searchParams ?? []) {
     if (!secret.test(name) || value.includes('${')) continue;
@@ -216,21 +230,4 @@ export function resolved(
 ): Record<string, string> {
   const entries = Object.entries(texts);
   return Object.fromEntries(entries.map(([name, text]) => [name, withVariables(text, env)]));
-}
-
-/** Returns headers as the configuration states them, from texts such as `Accept: text/csv`. */
-function headersFrom(texts: readonly string[]): Record<string, string> {
-  const pairs = texts.map((text): [string, string] => {
-    const [, name, value = ''] = /^([^:\s]+)\s*:\s*(.+)$/s.exec(text) ?? [];
-    if (name === undefined) {
-      throw new Invalid('--header is not understood', { fix: "write 'NAME: VALUE'" });
-    }
-    if (secret.test(name) && !value.includes('${')) {
-      throw new Invalid(`--header ${name} would write its secret into the configuration`, {
-        fix: `put it into the environment, and write '${name}: \${CRM_TOKEN}', in single quotes`,
-      });
-    }
-    return [name, value];
-  });
-  return Object.fromEntries(pairs);
 }

@@ -13,7 +13,7 @@ import type { Table } from '../../views/sections.ts';
 import { type Chosen, nameWithValues, recordsOf } from './column-words.ts';
 import { wordFlag } from './flags.ts';
 import { statementOf, subscriptionOf } from './mirror-file.ts';
-import type { ChannelColumn, Proposal } from './propose.ts';
+import type { Proposal } from './propose.ts';
 import type { Sample } from './sample.ts';
 
 interface Showing {
@@ -53,7 +53,21 @@ export function previewLines(sample: Sample, proposal: Proposal, showing: Showin
       ({ id: channel, name }) =>
         `  No column for the platform's channel ${channel} (${name}): add --channel ${channel}=COLUMN`,
     ),
-    ...channels.flatMap((channel) => unknownLines(channel, showing)),
+    ...channels.flatMap((channel) => {
+      const { column, unknown } = channel;
+      const { asTheyAre } = showing;
+      if (unknown.length === 0) return [];
+      const shown = unknown.filter((value) => asTheyAre || isPlain(value)).slice(0, mostNamed);
+      const others = recordsOf(unknown) - recordsOf(shown);
+      const words = shown.map(({ text, records: n }) => `"${text}" ${withCommas(n)}×`);
+      const rest = asTheyAre ? 'other words' : 'words that only --addresses shows';
+      if (others > 0) words.push(`${counted(others, 'record')} with ${rest}`);
+      const flag = wordFlag(column.name, { 'in|out|none': [shown[0]?.text ?? 'WORD'] });
+      return [
+        `  Unknown in ${column.name}: ${words.join(', ')}.`,
+        `    These records stay invalid until the words are named: --words ${quoted(flag)}`,
+      ];
+    }),
     ...unusedLines(proposal),
     '',
     ...peopleLines(sample, proposal, showing),
@@ -61,20 +75,6 @@ export function previewLines(sample: Sample, proposal: Proposal, showing: Showin
 }
 
 const mostNamed = 5;
-
-function unknownLines({ column, unknown }: ChannelColumn, { asTheyAre }: Showing): string[] {
-  if (unknown.length === 0) return [];
-  const shown = unknown.filter((value) => asTheyAre || isPlain(value)).slice(0, mostNamed);
-  const others = recordsOf(unknown) - recordsOf(shown);
-  const words = shown.map(({ text, records: n }) => `"${text}" ${withCommas(n)}×`);
-  const rest = asTheyAre ? 'other words' : 'words that only --addresses shows';
-  if (others > 0) words.push(`${counted(others, 'record')} with ${rest}`);
-  const flag = wordFlag(column.name, { 'in|out|none': [shown[0]?.text ?? 'WORD'] });
-  return [
-    `  Unknown in ${column.name}: ${words.join(', ')}.`,
-    `    These records stay invalid until the words are named: --words ${quoted(flag)}`,
-  ];
-}
 
 const mostUnused = 20;
 

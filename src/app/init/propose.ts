@@ -4,8 +4,8 @@
  * none that may be an opt-out is left out silently.
  */
 import { Invalid } from '../../domain/errors.ts';
-import { plain } from '../../domain/name-terms.ts';
 import {
+  plain,
   isAboutOtherWays,
   isNamedLikeOptOut,
   isNamedLikeRefusal,
@@ -108,14 +108,28 @@ export function propose(
   // Who said yes, and to what.
   const channels = attempt(() =>
     named.length > 0
-      ? statedChannels(columns, choices, attempt)
+      ? choices.channels.flatMap(({ id, column: name }) => {
+          const column = columnNamed(columns, name, `--channel ${id}=…`);
+          const found = attempt(() => channelColumn(column, choices));
+          return found
+            ? { ...found, id, name: choices.platform.find((one) => one.id === id)?.name }
+            : [];
+        })
       : matchChannels(columns, free, choices),
   );
   const used = [...named, ...(channels ?? []).map(({ column }) => column.name)];
   // Flags that are left over are asked about, once it is known that none is a consent.
   const leftOver = free.filter(({ name }) => !used.includes(name));
   if (channels) {
-    refuseStray(choices, used);
+    // A column that is said to be the opt-out of a channel must belong to one.
+    const { optOut, elseIn } = choices;
+    for (const [flag, names] of [['--opt-out', optOut] as const, ['--else-in', elseIn] as const]) {
+      const stray = names.find((name) => !used.includes(name));
+      if (stray === undefined) continue;
+      throw new Invalid(`${flag} ${quoted(stray)}: no channel has this column`, {
+        fix: `add --channel ${quoted(`ID=${stray}`)}; if yes means no mail at all, use --unsubscribed`,
+      });
+    }
     const open = leftOver.filter((column) => isOpenFlag(column, given, choices));
     undecided.push(...open.map((column) => undecidedFlag(column, records, choices)));
   }
@@ -308,19 +322,6 @@ function isOfHubspot({ name }: Column): boolean {
   return /^(properties\.)?hs_/.test(name);
 }
 
-/** Returns the columns that the user names for channels. */
-function statedChannels(
-  columns: readonly Column[],
-  choices: Choices,
-  attempt: Attempt,
-): ChannelColumn[] {
-  return choices.channels.flatMap(({ id, column: name }) => {
-    const column = columnNamed(columns, name, `--channel ${id}=…`);
-    const found = attempt(() => channelColumn(column, choices));
-    return found ? { ...found, id, name: choices.platform.find((one) => one.id === id)?.name } : [];
-  });
-}
-
 /**
  * Returns the columns that are named like a channel, or like its id. Names have to be equal but for
  * case, spaces and punctuation: `No newsletter` is not the consent to `Newsletter`. A name that
@@ -429,17 +430,6 @@ function channelColumn(column: Column, choices: Choices): ChannelReading {
   const read = withWords(column, 'subscription', words);
   if (isUnreadable(read)) throw unreadable(read, { use: 'subscription' }, choices);
   return read;
-}
-
-/** Throws Invalid for a column that is said to be the opt-out of a channel and belongs to none. */
-function refuseStray({ optOut, elseIn }: Choices, used: readonly string[]): void {
-  for (const [flag, names] of [['--opt-out', optOut] as const, ['--else-in', elseIn] as const]) {
-    const stray = names.find((name) => !used.includes(name));
-    if (stray === undefined) continue;
-    throw new Invalid(`${flag} ${quoted(stray)}: no channel has this column`, {
-      fix: `add --channel ${quoted(`ID=${stray}`)}; if yes means no mail at all, use --unsubscribed`,
-    });
-  }
 }
 
 /** Returns whether neither the name of a column nor the user says what its flag is about. */

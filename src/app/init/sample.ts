@@ -111,8 +111,8 @@ export async function sampleOf(
   let unread: Flaw | undefined = flaw?.isCut ? flaw : undefined;
   if (!unread && firstBroken && broken > records) {
     const some = `${withCommas(broken)} of ${counted(records + broken, 'record')}`;
-    const first = `the first at ${firstBroken.where}: it ${firstBroken.broken}`;
-    unread = { why: `${some} cannot be read, ${first}`, fix: firstBroken.fix };
+    const example = `the first at ${firstBroken.where}: it ${firstBroken.broken}`;
+    unread = { why: `${some} cannot be read, ${example}`, fix: firstBroken.fix };
   }
   const isWhole = certificate !== undefined;
   return { ...from, records, columns: columns.all(), first, flaw: flaw?.why, unread, isWhole };

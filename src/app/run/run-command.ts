@@ -219,7 +219,19 @@ export async function runNow(
   const { snapshot } = mirror;
   const { mode, because } = await modeNow(mirror, wanted, shell);
   const restored = copiedAt(snapshot.meta) !== undefined;
-  const requests = countFromNow(mirror.requests);
+  const before = mirror.requests();
+  const requests = () => {
+    const { total, byRoute, rateLimited } = mirror.requests();
+    const routes = Object.entries(byRoute).map(([route, n]): [string, number] => [
+      route,
+      n - (before.byRoute[route] ?? 0),
+    ]);
+    return {
+      total: total - before.total,
+      byRoute: Object.fromEntries(routes.filter(([, n]) => n > 0)),
+      rateLimited: rateLimited - before.rateLimited,
+    };
+  };
   let summary: Summary | undefined;
   try {
     summary = await run(
@@ -231,22 +243,6 @@ export async function runNow(
   }
   if (wanted.writes) clearRestored(snapshot, summary);
   return summary;
-}
-
-function countFromNow(requests: Mirror['requests']): Mirror['requests'] {
-  const before = requests();
-  return () => {
-    const { total, byRoute, rateLimited } = requests();
-    const routes = Object.entries(byRoute).map(([route, n]): [string, number] => [
-      route,
-      n - (before.byRoute[route] ?? 0),
-    ]);
-    return {
-      total: total - before.total,
-      byRoute: Object.fromEntries(routes.filter(([, n]) => n > 0)),
-      rateLimited: rateLimited - before.rateLimited,
-    };
-  };
 }
 
 /**

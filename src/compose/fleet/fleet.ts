@@ -18,7 +18,7 @@
 import { z } from 'zod';
 import { renderProblem } from '../../domain/errors.ts';
 import { counted } from '../../domain/values/counted.ts';
-import { parseJson } from '../../domain/values/lossless-json.ts';
+import { parseJson } from '../../domain/stored-json.ts';
 import { aliveMs, fleetKeys, fleetScript } from '../queues/node-heartbeat.ts';
 import { type Quick, repliesTo } from '../queues/redis-connections.ts';
 

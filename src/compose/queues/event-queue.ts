@@ -28,7 +28,7 @@ import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../domain/clock.ts';
 import { isExpected } from '../../domain/errors.ts';
-import { parseJson } from '../../domain/values/lossless-json.ts';
+import { parseJson } from '../../domain/stored-json.ts';
 import type { Seal } from './payload-encryption.ts';
 
 interface EventQueueOptions extends QueuePlace {

@@ -1,16 +1,7 @@
 /** Takes the jobs of a queue (BullMQ), and shuts down cleanly whatever happens to Redis. */
-import {
-  type BackendFactory,
-  createRedisBackend,
-  DelayedError,
-  type Job,
-  type RedisQueueBackend,
-  Worker,
-  type WorkerOptions,
-} from 'bullmq';
+import { createRedisBackend, DelayedError, type Job, Worker, type WorkerOptions } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
 import { prefix } from './redis-connections.ts';
-import type { JobBell } from './job-bell.ts';
 import type { Connections } from './shared-connections.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 
@@ -81,27 +72,7 @@ export function takeJobs<Data>(
     throw new DelayedError();
   };
   const own = { connection: redis, ...fixed, concurrency, ...(settings && { settings }) };
-  const worker = new Taker<Data>(name, take, own, waitingFor(bell));
-  const checks = checkForDead(worker, clock);
-  worker.on('error', checks.again);
-  return {
-    async close() {
-      checks.close();
-      // Without Redis, BullMQ waits forever.
-      const closing = worker.close(redis.status !== 'ready');
-      while (underWay.size > 0) await Promise.allSettled(underWay);
-      const heard = new AbortController();
-      const late = clock.sleep(farewellMs, heard.signal).catch(() => undefined);
-      await Promise.race([closing, late]);
-      heard.abort();
-      worker.abandon();
-    },
-  };
-}
-
-/** Returns how BullMQ reaches Redis if the bell rings for its queues, on one connection for all. */
-function waitingFor(bell: JobBell): BackendFactory<RedisQueueBackend> {
-  return (name, options) => {
+  const worker = new Taker<Data>(name, take, own, (name, options) => {
     const backend = createRedisBackend(name, options);
     const rope = bell.rope(backend.keys['marker'] ?? '');
     Object.defineProperty(backend, 'maximumBlockTimeout', { value: quietMs / 1_000 });
@@ -110,11 +81,9 @@ function waitingFor(bell: JobBell): BackendFactory<RedisQueueBackend> {
       disconnectBlocking: async () => rope.letGo(),
       reconnectBlocking: async () => undefined,
     });
-  };
-}
-
-/** At first, and after each error, because this worker may have lost the lock of a job itself. */
-function checkForDead(worker: Worker, clock: Clock): { again(): void; close(): void } {
+  });
+  // Looks for dead workers at first, and after each error, because this worker may have lost the
+  // lock of a job itself.
   const over = new AbortController();
   let left = checksAtFirst;
   let wake = new AbortController();
@@ -132,7 +101,7 @@ function checkForDead(worker: Worker, clock: Clock): { again(): void; close(): v
     }
   };
   void check();
-  return {
+  const checks = {
     again() {
       if (left > 0) return;
       left = checksAtFirst;
@@ -140,5 +109,19 @@ function checkForDead(worker: Worker, clock: Clock): { again(): void; close(): v
       wake = new AbortController();
     },
     close: () => over.abort(),
+  };
+  worker.on('error', checks.again);
+  return {
+    async close() {
+      checks.close();
+      // Without Redis, BullMQ waits forever.
+      const closing = worker.close(redis.status !== 'ready');
+      while (underWay.size > 0) await Promise.allSettled(underWay);
+      const heard = new AbortController();
+      const late = clock.sleep(farewellMs, heard.signal).catch(() => undefined);
+      await Promise.race([closing, late]);
+      heard.abort();
+      worker.abandon();
+    },
   };
 }

@@ -11,7 +11,7 @@ import { createCipheriv, createDecipheriv } from 'node:crypto';
 import { z } from 'zod';
 import type { Config } from '../../config/config.ts';
 import { Invalid } from '../../domain/errors.ts';
-import { parseJson } from '../../domain/values/lossless-json.ts';
+import { parseJson } from '../../domain/stored-json.ts';
 import { keyFor, readMemoryKey } from '../../store/memory/memory-key.ts';
 
 /**

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
 import { fault, reporter, says } from '../../domain/schema-fault.ts';
 import { isOptOutField } from '../../domain/opt-out-names.ts';
-import { parseDateFormat } from '../../domain/values/date-format.ts';
+import { parseDateFormat } from '../../domain/values/local-time.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { condition } from './cel-condition.ts';
 import { mailbox, noAddress, number, onMapping, text, whole } from './field-types.ts';

@@ -84,7 +84,17 @@ export function compileRule(text: string): PlanCondition | Flaw {
     if (never) return never;
     const judge: PlanCondition['judge'] = (facts) => {
       try {
-        const result: unknown = evaluate({ ...facts, ...withIntegers(facts) });
+        const { plan, usual, hour, templates_published: published } = facts;
+        const integer = (n: number) => BigInt(Math.floor(n));
+        const whole = (counts: Record<string, number>) =>
+          Object.fromEntries(Object.entries(counts).map(([name, n]) => [name, integer(n)]));
+        const result: unknown = evaluate({
+          ...facts,
+          plan: whole(plan),
+          usual: whole(usual),
+          hour: integer(hour),
+          templates_published: integer(published),
+        });
         return typeof result === 'boolean' ? result : undefined;
       } catch {
         return undefined;
@@ -94,18 +104,6 @@ export function compileRule(text: string): PlanCondition | Flaw {
   } catch (error) {
     return explain(error);
   }
-}
-
-function withIntegers({ plan, usual, hour, templates_published: published }: PlanFacts) {
-  const integer = (n: number) => BigInt(Math.floor(n));
-  const whole = (counts: Record<string, number>) =>
-    Object.fromEntries(Object.entries(counts).map(([name, n]) => [name, integer(n)]));
-  return {
-    plan: whole(plan),
-    usual: whole(usual),
-    hour: integer(hour),
-    templates_published: integer(published),
-  };
 }
 
 function namesIn(node: ASTNode): string[] {
@@ -161,7 +159,23 @@ const exchanged: Readonly<Record<string, string>> = {
 
 /** Returns the first comparison with a value that the variable never has: weekday == "Monday". */
 function neverIs(node: ASTNode): Flaw | undefined {
-  const own = comparisons(node).map(findConstantFlaw);
+  const own = comparisons(node).map(({ name, op, constant }) => {
+    const at = constant.start;
+    const value = valueOf(constant);
+    if (typeof value === 'string') {
+      const known = words[name];
+      if (!known || known.includes(value)) return undefined;
+      const reason = `compares ${name} with a word that it never is`;
+      return { at, ...fault(reason, `use ${known.join(', ')}`) };
+    }
+    const most = highest[name.replace(/\..*/, '')];
+    if (most === undefined || value === undefined) return undefined;
+    const isNever =
+      value < 0 || value > most || (op === '<' && value <= 0) || (op === '>' && value >= most);
+    if (!isNever) return undefined;
+    const reason = `compares ${name} so that the answer is always the same`;
+    return { at, ...fault(reason, `${name} is 0 to ${most}`) };
+  });
   return [...own, ...inner(node).map(neverIs)].find((flaw) => flaw !== undefined);
 }
 
@@ -195,24 +209,6 @@ function nameOf(node: ASTNode): string {
   if (node.op !== '.') return '';
   const [of, field] = node.args;
   return of.op === 'id' ? `${of.args}.${field}` : '';
-}
-
-function findConstantFlaw({ name, op, constant }: Comparison): Flaw | undefined {
-  const at = constant.start;
-  const value = valueOf(constant);
-  if (typeof value === 'string') {
-    const known = words[name];
-    if (!known || known.includes(value)) return undefined;
-    const reason = `compares ${name} with a word that it never is`;
-    return { at, ...fault(reason, `use ${known.join(', ')}`) };
-  }
-  const most = highest[name.replace(/\..*/, '')];
-  if (most === undefined || value === undefined) return undefined;
-  const isNever =
-    value < 0 || value > most || (op === '<' && value <= 0) || (op === '>' && value >= most);
-  if (!isNever) return undefined;
-  const reason = `compares ${name} so that the answer is always the same`;
-  return { at, ...fault(reason, `${name} is 0 to ${most}`) };
 }
 
 function valueOf({ op, args }: ASTNode): string | number | undefined {

@@ -26,6 +26,7 @@ import type { PageStatusAndNext } from '../view/console-mirror.ts';
 import type { Standing } from '../../views/status/mirrors.ts';
 import { historySection } from './history.ts';
 import { rehearsalLink } from './rehearsal.ts';
+import { mendingPages } from '../../views/status/attention.ts';
 
 /** The overview of a mirror. */
 export const overviewPage: Page = {
@@ -130,16 +131,22 @@ function attentionPart(request: PageRequest, { status, attention }: Standing): H
   </section>`;
 }
 
+/** What the pages on which something is mended show. */
+const subjects = {
+  approvals: 'changes',
+  problems: 'problems',
+  runs: 'runs',
+  audit: 'audit log',
+} as const;
+
 /** Returns the link or the button that mends it, if the console has one. */
 function remedy(request: PageRequest, code: string): Html | '' {
-  const button = (path: string, text: string): Html =>
-    html`<a class="button" href="${linkTo(request, path)}">${text}</a>`;
-  if (code === 'held' || code === 'opt_outs_many')
-    return button('approvals', 'Look at the changes');
-  if (code === 'opt_outs_unreadable' || code === 'opt_outs_refused')
-    return button('problems', 'Look at the problems');
-  if (code === 'run_failed' || code === 'run_interrupted')
-    return button('runs', 'Look at the runs');
+  const page = mendingPages[code];
+  if (page !== undefined) {
+    return html`<a class="button" href="${linkTo(request, page)}"
+      >Look at the ${subjects[page]}</a
+    >`;
+  }
   if (code === 'quarantined' && request.user.role === 'operator')
     return actionForm(request, { action: 'retry', label: 'Try again', needsReason: 'optional' });
   return '';

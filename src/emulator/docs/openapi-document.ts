@@ -148,24 +148,6 @@ function simplify({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }):
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
 }
 
-function section(method: string, path: string, operation: DescribedOperation): string {
-  const { operationId, summary, description, parameters, requestBody, responses } = operation;
-  const asked = parameters.map(({ name, in: place, required, schema }) =>
-    fieldRow(name, required, [place, typeOf(schema)]),
-  );
-  const body = requestBody?.content['application/json'].schema;
-  const answers = Object.entries(responses).map(([status, { description, content }]) => {
-    const shape = typeOf(content['application/json'].schema);
-    return `<tr><td><b>${status}</b></td><td>${text(description)}</td><td>${shape}</td></tr>`;
-  });
-  return `<details id="${operationId}"><summary><span class="${method}">${method}</span>
-<code>${text(path)}</code><span>${text(summary)}</span></summary>
-<p>${text(description)}</p>
-${asked.length > 0 ? `<h3>Parameters</h3><table>${asked.join('')}</table>` : ''}
-${body ? `<h3>Body</h3>${fields(body)}` : ''}
-<h3>Answers</h3><table>${answers.join('')}</table></details>`;
-}
-
 function fields({ properties = {}, required = [] }: JsonSchema): string {
   const rows = Object.entries(properties).map(([name, property]) =>
     fieldRow(name, required.includes(name), [typeOf(property)]),
@@ -249,7 +231,24 @@ const pages: Record<string, { type: string; write: () => string }> = {
       );
       const groups = document.tags.map(({ name }) => {
         const own = operations.filter(({ operation }) => operation.tags.includes(name));
-        const sections = own.map(({ method, path, operation }) => section(method, path, operation));
+        const sections = own.map(({ method, path, operation }) => {
+          const { operationId, summary, description, parameters, requestBody, responses } =
+            operation;
+          const asked = parameters.map(({ name, in: place, required, schema }) =>
+            fieldRow(name, required, [place, typeOf(schema)]),
+          );
+          const body = requestBody?.content['application/json'].schema;
+          const answers = Object.entries(responses).map(([status, { description, content }]) => {
+            const shape = typeOf(content['application/json'].schema);
+            return `<tr><td><b>${status}</b></td><td>${text(description)}</td><td>${shape}</td></tr>`;
+          });
+          return `<details id="${operationId}"><summary><span class="${method}">${method}</span>
+<code>${text(path)}</code><span>${text(summary)}</span></summary>
+<p>${text(description)}</p>
+${asked.length > 0 ? `<h3>Parameters</h3><table>${asked.join('')}</table>` : ''}
+${body ? `<h3>Body</h3>${fields(body)}` : ''}
+<h3>Answers</h3><table>${answers.join('')}</table></details>`;
+        });
         return `<h2>${text(name)}</h2>${sections.join('')}`;
       });
       const shapes = Object.entries(document.components.schemas).map(

@@ -5,7 +5,6 @@
  */
 import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
 import { z } from 'zod';
-import type { Fault } from '../../domain/record.ts';
 import { fault, fixOf, says } from '../../domain/schema-fault.ts';
 import { Invalid } from '../../domain/errors.ts';
 import {
@@ -143,7 +142,17 @@ export function parseSeedFile(file: string, text: string): SeedFile {
 function check<T>(schema: z.ZodType<T>, value: unknown, where: (path: Path) => string): T {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const mistakes = parsed.error.issues.flatMap(explain);
+  const mistakes = parsed.error.issues.flatMap((issue) => {
+    const { path } = issue;
+    if (issue.code === 'unrecognized_keys') {
+      return issue.keys.map((wrong) => ({
+        path: [...path, wrong],
+        ...fault('is not known here', 'remove it, or mend its name'),
+      }));
+    }
+    const fix = fixOf(issue) ?? mends[issue.code] ?? 'correct it';
+    return [{ path, reason: issue.message, fix }];
+  });
   throw new Invalid(
     mistakes.map(({ path, reason, fix }) => ({
       code: 'invalid',
@@ -154,18 +163,6 @@ function check<T>(schema: z.ZodType<T>, value: unknown, where: (path: Path) => s
 }
 
 export type Path = readonly PropertyKey[];
-
-function explain(issue: z.core.$ZodIssue): (Fault & { path: Path })[] {
-  const { path } = issue;
-  if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((wrong) => ({
-      path: [...path, wrong],
-      ...fault('is not known here', 'remove it, or mend its name'),
-    }));
-  }
-  const fix = fixOf(issue) ?? mends[issue.code] ?? 'correct it';
-  return [{ path, reason: issue.message, fix }];
-}
 
 const mends: Partial<Record<z.core.$ZodIssue['code'], string>> = {
   invalid_type: 'write a value of that type',

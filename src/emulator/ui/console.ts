@@ -77,7 +77,28 @@ export function createConsole(emulator: Played): (asked: Asked) => ApiOutcome {
     const name = path.slice(CONSOLE.length);
     try {
       const { world, dashboard } = emulator.player(organization);
-      if (method === 'GET' && name === '') return done(listAll(emulator.organizations()));
+      if (method === 'GET' && name === '')
+        return done({
+          about: 'The emulator of the platform. What is here needs no key, and counts nowhere.',
+          organizations: emulator.organizations(),
+          look: [
+            ...Object.entries(views).map(([name, shows]) => ({ get: CONSOLE + name, shows })),
+            { get: '/openapi.json', shows: 'the API as OpenAPI 3.1' },
+            { get: '/docs', shows: 'the API as a page to read' },
+          ],
+          act: [
+            ...Array.from(acts, ([name, { does, fields }]) => ({
+              post: CONSOLE + name,
+              does,
+              fields,
+            })),
+            { post: `${CONSOLE}reset`, does: 'leads back to the beginning', fields: {} },
+          ],
+          options: {
+            '?organization=': 'the id of one; the first if left out',
+            '?count=': 'default 100',
+          },
+        });
       if (method === 'GET' && isView(name)) {
         return done(name === 'state' ? world.state(count) : { [name]: world[name](count) });
       }
@@ -93,26 +114,6 @@ export function createConsole(emulator: Played): (asked: Asked) => ApiOutcome {
       const fix = `GET ${CONSOLE} shows what there is.`;
       return refuse(404, 'Not found', { why: error.message, fix });
     }
-  };
-}
-
-function listAll(organizations: string[]) {
-  return {
-    about: 'The emulator of the platform. What is here needs no key, and counts nowhere.',
-    organizations,
-    look: [
-      ...Object.entries(views).map(([name, shows]) => ({ get: CONSOLE + name, shows })),
-      { get: '/openapi.json', shows: 'the API as OpenAPI 3.1' },
-      { get: '/docs', shows: 'the API as a page to read' },
-    ],
-    act: [
-      ...Array.from(acts, ([name, { does, fields }]) => ({ post: CONSOLE + name, does, fields })),
-      { post: `${CONSOLE}reset`, does: 'leads back to the beginning', fields: {} },
-    ],
-    options: {
-      '?organization=': 'the id of one; the first if left out',
-      '?count=': 'default 100',
-    },
   };
 }
 

@@ -18,18 +18,6 @@ import type { TemplateUpdateBody } from '../../platform/request-schemas.ts';
 export type Dashboard = ReturnType<typeof createDashboard>;
 
 export function createDashboard(organization: Organization) {
-  return { ...peopleOf(organization), ...settingsOf(organization) };
-}
-
-interface SignUp {
-  email: string;
-  firstName?: string | undefined;
-  lastName?: string | undefined;
-  channels?: string[] | undefined;
-}
-
-/** Actions of recipients, and of colleagues on contacts, which are named by id or email. */
-function peopleOf(organization: Organization) {
   const { contacts, behaviour, now } = organization;
 
   const kept = (email: string) => (behaviour.keepsCase ? email.trim() : emailKey(email));
@@ -45,7 +33,6 @@ function peopleOf(organization: Organization) {
     contacts.change(contact, fields, now());
     return viewContact(contact);
   }
-
   return {
     /** Signs a person up, whether new or returning: opts them in to each of the channels. */
     signUp({ channels = [], ...person }: SignUp): ContactView {
@@ -95,7 +82,15 @@ function peopleOf(organization: Organization) {
       contacts.remove(contact);
       return viewContact(contact);
     },
+    ...settingsOf(organization),
   };
+}
+
+interface SignUp {
+  email: string;
+  firstName?: string | undefined;
+  lastName?: string | undefined;
+  channels?: string[] | undefined;
 }
 
 /** `key`: the value for the x-api-key header. */

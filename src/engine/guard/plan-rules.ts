@@ -23,7 +23,7 @@ import {
   type AskedClass,
 } from '../../domain/guards/plan-rule.ts';
 import { localTime } from '../../domain/values/local-time.ts';
-import { median } from '../../domain/values/median.ts';
+import { median } from '../../domain/values/counted.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
 import { isFirstLoad, type RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';

@@ -1,9 +1,8 @@
 /** Groups problems by their cause. All functions are pure. */
-import { isOptOutOption } from '../../domain/values/decisive-options.ts';
+import { isOptOutOption, type UnknownValue } from '../../domain/unknown-words.ts';
 import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { ProblemClass } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
-import type { UnknownValue } from '../../domain/unknown-words.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 
 /** The problems with one cause. Values and keys may be personal data. */

@@ -24,13 +24,12 @@ import { canonicalJson, type RecordedRow } from '../../domain/record.ts';
 import { mayBeDefault, type PlatformFacts } from '../platform-facts.ts';
 import type { Settled, SettlementAsked } from './contacts.ts';
 import { conflictOf } from './consent/conflicts.ts';
-import { factsOf, verdictIn } from './consent/facts.ts';
-import type { PersonFacts, PersonRules } from './consent/person-facts.ts';
+import { factsOf, verdictIn, type PersonFacts, type PersonRules } from './consent/facts.ts';
 import { isOurs } from './observe/observed-contact.ts';
 import { isDoubtful, optOutOf } from './consent/platform-opt-outs.ts';
 import type { Verdict } from './consent/rules.ts';
 import type { ContactStates, Membership, ObservedContact } from './observe/contact-state.ts';
-import { contradict, statingIn } from './observe/strictest-consent.ts';
+import { contradict, statingIn } from './observe/consent-time.ts';
 
 /** Returns what to record, or why the conflict cannot be settled this way. */
 export function settle(states: ContactStates, rules: PersonRules, asked: SettlementAsked): Settled {

@@ -38,8 +38,7 @@ import type { Change, DoneChange } from '../../domain/change.ts';
 import { canonicalJson } from '../../domain/record.ts';
 import { type Undone, changedLater, type NotUndone, type Undoing } from '../decision.ts';
 import { changeOf, decidePerson } from './consent/decide.ts';
-import { factsOf, verdictIn } from './consent/facts.ts';
-import type { PersonFacts, PersonRules } from './consent/person-facts.ts';
+import { factsOf, verdictIn, type PersonFacts, type PersonRules } from './consent/facts.ts';
 import { ruleNamed } from './consent/gates.ts';
 import { isChanged, timeOf, isOurs, isTheirs } from './observe/observed-contact.ts';
 import { restoredFrom, statingOut } from './consent/own-opt-outs.ts';
@@ -51,7 +50,7 @@ import {
   type RecordedContact,
   decodeContact,
 } from './observe/contact-state.ts';
-import { statedAt, statementIn } from './observe/strictest-consent.ts';
+import { statedAt, statementIn } from './observe/consent-time.ts';
 import { newsOfSight } from './consent/do-not-contact-entries.ts';
 
 interface Facts {

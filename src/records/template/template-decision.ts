@@ -26,7 +26,7 @@
  * row 11 as long as D is as it was then. An invalid D counts as present, and nothing is done.
  * Without a certified reading of the source no template counts as absent.
  */
-import { storedJson } from '../../domain/stored-json.ts';
+import { storedJson, mostLevels } from '../../domain/stored-json.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import {
   canonicalJson,
@@ -55,7 +55,6 @@ import {
   decodeTemplate,
   someFields,
 } from './template-state.ts';
-import { mostLevels } from '../../domain/values/lossless-json.ts';
 import { guardOf, type Change, type ChangeReason, type DoneChange } from '../../domain/change.ts';
 import { templateCreateBody } from '../../platform/request-schemas.ts';
 import type { Complaint } from '../../domain/problem-causes.ts';

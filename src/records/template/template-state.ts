@@ -10,7 +10,7 @@ import {
   templateUpdateBody,
 } from '../../platform/request-schemas.ts';
 import type { Template } from '../../platform/answer-schemas.ts';
-import { isTooDeep, mostLevels } from '../../domain/values/lossless-json.ts';
+import { isTooDeep, mostLevels, type Decoded, decoder } from '../../domain/stored-json.ts';
 import type { Change } from '../../domain/change.ts';
 import {
   canonicalJson,
@@ -21,7 +21,6 @@ import {
   type Fault,
   type Key,
 } from '../../domain/record.ts';
-import { type Decoded, decoder } from '../../domain/stored-json.ts';
 
 /** The fields that a source may state. Only these are compared and sent. */
 const templateFields = z.object({

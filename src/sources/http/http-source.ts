@@ -67,7 +67,15 @@ export function httpSource(
       async *changes(asking, since, request): Listing<ListEnd | 'lost'> {
         const sinceMs = Date.parse(since);
         if (Number.isNaN(sinceMs)) return 'lost';
-        const found = yield* list(asking, addressAt(changes, sinceMs), request, true);
+        const { url, format } = changes;
+        const seconds = Math.floor(sinceMs / 1000);
+        const unix = String(format === 'unix' ? seconds : seconds * 1000);
+        const found = yield* list(
+          asking,
+          url.replaceAll('{since}', () => queryValue(format === 'iso' ? toIso(sinceMs) : unix)),
+          request,
+          true,
+        );
         // If the CRM's clock was set back, changes made before the old time would be missing from
         // the list.
         if (found.isLost || sinceMs > (found.answeredAt ?? sinceMs)) return 'lost';
@@ -100,13 +108,6 @@ function cursorAfter(
 ): string | undefined {
   if (begunAt === undefined) return undefined;
   return toIso(Math.max(sinceMs, begunAt - milliseconds(overlap)));
-}
-
-/** Returns the address of the list of changes since then. */
-function addressAt({ url, format }: ChangesOptions, ms: number): string {
-  const seconds = Math.floor(ms / 1000);
-  const unix = String(format === 'unix' ? seconds : seconds * 1000);
-  return url.replaceAll('{since}', () => queryValue(format === 'iso' ? toIso(ms) : unix));
 }
 
 /** Formats a time without fractions of a second, because some APIs reject them. */

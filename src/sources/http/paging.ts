@@ -249,7 +249,13 @@ export function signsIn(
     if (!moreFlag.test(name) || name.startsWith('next')) return false;
     return isFalse(given) || countOf(given) === 0;
   });
-  const flag = entries.find(([, name, given]) => saysMore(name, given));
+  const flag = entries.find(([, name, given]) => {
+    if (moreFlag.test(name)) {
+      return isTrue(given) || (!name.startsWith('next') && (countOf(given) ?? 0) > 0);
+    }
+    if (cutFlag.test(name)) return isTrue(given);
+    return (lastFlag.test(name) || doneFlag.test(name)) && isFalse(given);
+  });
   const next = entries.find(([, name, given]) => nextName.test(name) && isFilled(given));
   const cursor = entries.some(([, name, given]) => nextName.test(name) && !isFilled(given))
     ? undefined
@@ -270,14 +276,6 @@ export function signsIn(
     }),
     pages: largest(entries, (name) => pagesName.test(name)),
   };
-}
-
-function saysMore(name: string, value: unknown): boolean {
-  if (moreFlag.test(name)) {
-    return isTrue(value) || (!name.startsWith('next') && (countOf(value) ?? 0) > 0);
-  }
-  if (cutFlag.test(name)) return isTrue(value);
-  return (lastFlag.test(name) || doneFlag.test(name)) && isFalse(value);
 }
 
 function isTrue(value: unknown): boolean {

@@ -36,7 +36,6 @@ import {
 } from './hubspot-api.ts';
 import type { HubspotOptions, HubspotReturnsOptions } from './options.ts';
 import { Unavailable, Invalid } from '../../domain/errors.ts';
-import type { Clock } from '../../domain/clock.ts';
 import { quoted, hintsFor } from '../shared/record-fields.ts';
 import { pathSegment } from '../../domain/address-part.ts';
 import { fieldAt } from '../../domain/values/record-field.ts';
@@ -45,7 +44,28 @@ import type { OptOutReport } from '../../domain/opt-out-report.ts';
 export function hubspotSource(options: HubspotOptions, surroundings: Surroundings): Source {
   const { clock } = surroundings;
   const around = { ...surroundings, pace: createPace() };
-  const wanted = createProperties(clock);
+  // * Selects the properties to request, so that every field of the configuration is included.
+  // HubSpot silently omits an unknown property, so the field would look empty and an opt-out
+  // could be missed. Therefore the names are requested first, and remembered. Throws Invalid
+  // if a property does not exist.
+  let known: { names: ReadonlySet<string>; at: number } | undefined;
+  /** Looks the names up now. Returns the properties, and HubSpot's time of that, if known. */
+  const now = async (api: Api, { fields, signal }: ReadRequest) => {
+    refuseStrange(fields, api.host);
+    const { names, at } = await api.names(signal);
+    known = { names, at: clock.monotonic() };
+    return { properties: selectProperties(fields, names, api.host), at };
+  };
+  const wanted = {
+    now,
+    /** Returns the properties, using names that may have been looked up some time ago. */
+    async lately(api: Api, request: ReadRequest): Promise<string[]> {
+      const isKnown = known && clock.monotonic() - known.at < NAMES_HOLD_MS;
+      if (!known || !isKnown) return (await now(api, request)).properties;
+      refuseStrange(request.fields, api.host);
+      return selectProperties(request.fields, known.names, api.host);
+    },
+  };
   const overlapMs = milliseconds(options.overlap);
   return sessionSource('hubspot', clock, {
     open: () => openApi(options, around),
@@ -172,33 +192,6 @@ const NAMES_HOLD_MS = 15 * 60_000;
 
 const own = ['id', 'createdAt', 'updatedAt', 'archived', 'archivedAt'];
 const inside = 'properties.';
-
-/**
- * Selects the properties to request, so that every field of the configuration is included. HubSpot
- * silently omits an unknown property, so the field would look empty and an opt-out could be missed.
- * Therefore the names are requested first, and remembered. Throws Invalid if a property does not
- * exist.
- */
-function createProperties(clock: Clock) {
-  let known: { names: ReadonlySet<string>; at: number } | undefined;
-  /** Looks the names up now. Returns the properties, and HubSpot's time of that, if known. */
-  const now = async (api: Api, { fields, signal }: ReadRequest) => {
-    refuseStrange(fields, api.host);
-    const { names, at } = await api.names(signal);
-    known = { names, at: clock.monotonic() };
-    return { properties: selectProperties(fields, names, api.host), at };
-  };
-  return {
-    now,
-    /** Returns the properties, using names that may have been looked up some time ago. */
-    async lately(api: Api, request: ReadRequest): Promise<string[]> {
-      const isKnown = known && clock.monotonic() - known.at < NAMES_HOLD_MS;
-      if (!known || !isKnown) return (await now(api, request)).properties;
-      refuseStrange(request.fields, api.host);
-      return selectProperties(request.fields, known.names, api.host);
-    },
-  };
-}
 
 /** Throws Invalid for a field that a contact cannot have. */
 function refuseStrange(fields: readonly string[], host: string): void {

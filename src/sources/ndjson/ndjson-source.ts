@@ -4,7 +4,7 @@
  * last.
  */
 import { Invalid } from '../../domain/errors.ts';
-import { parseJson } from '../../domain/values/lossless-json.ts';
+import { parseJson } from '../../domain/stored-json.ts';
 import {
   brokenRow,
   type FileTally,

@@ -130,15 +130,6 @@ function fromJson(record: unknown): Reads {
   return (name) => name.split('.').reduce(stepInto, record);
 }
 
-function fromText(columns: ReadonlyMap<string, number>, cells: readonly string[]): Reads {
-  return (name, spelling) => {
-    const cell = cells[columns.get(name.toLowerCase()) ?? -1] ?? '';
-    if (cell === '') return null;
-    if (spelling === 'truth') return cell.toLowerCase() === 'true';
-    return spelling === 'number' && Number.isFinite(Number(cell)) ? Number(cell) : cell;
-  };
-}
-
 function idIn(value: unknown): string | undefined {
   return typeof value === 'string' ? longId(value) : undefined;
 }
@@ -188,7 +179,16 @@ export async function* bulkRows(
     const stated = Number(headers['sforce-numberofrecords'] ?? cells.length);
     if (stated !== cells.length || (!header && cells.length > 0))
       throw odd(session, 'answered results of the Bulk API that are none');
-    yield header ? cells.map((row) => rowOf(shape, fromText(header, row))) : [];
+    yield header
+      ? cells.map((row) =>
+          rowOf(shape, (name, spelling) => {
+            const cell = row[header.get(name.toLowerCase()) ?? -1] ?? '';
+            if (cell === '') return null;
+            if (spelling === 'truth') return cell.toLowerCase() === 'true';
+            return spelling === 'number' && Number.isFinite(Number(cell)) ? Number(cell) : cell;
+          }),
+        )
+      : [];
     count += cells.length;
     locator = headers['sforce-locator'] ?? 'null';
     if (locator === 'null' || locator === '') return numberRecordsProcessed ?? count;

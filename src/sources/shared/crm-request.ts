@@ -11,7 +11,7 @@ import { createSend } from '../../http/send-request.ts';
 import type { Clock, Random } from '../../domain/clock.ts';
 import { Invalid, RateLimited, Unavailable } from '../../domain/errors.ts';
 import type { Answer, Method, Request } from '../../domain/exchange.ts';
-import { parseJson } from '../../domain/values/lossless-json.ts';
+import { parseJson } from '../../domain/stored-json.ts';
 
 const WAIT_MS = 10_000;
 const LEAST_WAIT_MS = 1_000;

@@ -13,7 +13,7 @@ import { listed, quoted, hintsFor, type JsonRecords } from '../shared/record-fie
 import type { SqlOptions } from './options.ts';
 import type { Column, Raw, Session } from './drivers/database-session.ts';
 import type { SourceRecord } from '../source.ts';
-import { parseJson } from '../../domain/values/lossless-json.ts';
+import { parseJson } from '../../domain/stored-json.ts';
 
 interface Relation {
   /** The relation, as it appears after `from`. */
@@ -41,7 +41,16 @@ export async function describeRelation(
   const all = await session.columns(from);
   const key = keyColumn ?? id;
   const named = [...fields, id, key, ...(updatedAt === undefined ? [] : [updatedAt])];
-  const found = named.map((field) => findColumn(field, all));
+  const found = named.map((field) => {
+    const parts = field.split('.');
+    const names = parts.map((_, at) => parts.slice(0, parts.length - at).join('.'));
+    const [exact] = names;
+    const mayNest = ({ holds, type = '' }: Column) =>
+      holds === 'json' || (holds === 'any' && /^jsonb?$/i.test(type));
+    return names
+      .map((name) => all.find((column) => [name, name.replace(/\[\]$/, '')].includes(column.name)))
+      .find((column) => column && (column.name === exact || mayNest(column)));
+  });
   const missing = named.filter((_, at) => found[at] === undefined);
   if (missing.length > 0) {
     const asked = [...new Set(missing)];
@@ -75,18 +84,6 @@ export async function describeRelation(
       updatedAt: updatedAt === undefined ? undefined : placeOf(updatedAt),
     },
   };
-}
-
-/** Returns the column named like a field, or else like the beginning of its dotted path. */
-function findColumn(field: string, all: readonly Column[]): Column | undefined {
-  const parts = field.split('.');
-  const names = parts.map((_, at) => parts.slice(0, parts.length - at).join('.'));
-  const [exact] = names;
-  const mayNest = ({ holds, type = '' }: Column) =>
-    holds === 'json' || (holds === 'any' && /^jsonb?$/i.test(type));
-  return names
-    .map((name) => all.find((column) => [name, name.replace(/\[\]$/, '')].includes(column.name)))
-    .find((column) => column && (column.name === exact || mayNest(column)));
 }
 
 /** Creates a statement under construction, with the values bound to it so far. */
@@ -225,7 +222,30 @@ export function rowReader(
   const mayHoldNul = (raw: Raw) =>
     typeof raw === 'string' && (raw.includes('\0') || raw.includes(escaped));
   return (row, where) => {
-    const values = columns.map((column, place) => convert(row[place] ?? null, column, zone));
+    const values = columns.map((column, place) => {
+      const raw = row[place] ?? null;
+      const { holds, type = '' } = column;
+      if (raw === null) return null;
+      if (raw instanceof Uint8Array) {
+        const digits = Buffer.from(raw).toString('hex');
+        return holds === 'bits' ? String(BigInt(`0x0${digits}`)) : digits;
+      }
+      const text = String(raw);
+      if (typeof raw !== 'string') return shortest(text);
+      if (holds === 'any') {
+        // SQLite only knows the declared type of a column.
+        if (/^(datetime|timestamp)/i.test(type)) return moment(text, suffix(zone ?? 'UTC'));
+        return /^jsonb?$/i.test(type) ? (parseJson(text) ?? text) : text;
+      }
+      if (holds === 'boolean') return text === 't' || text === 'true';
+      if (holds === 'decimal' || holds === 'float') return shortest(text);
+      if (holds === 'instant') return isNever(text) ? null : moment(text, 'Z');
+      if (holds === 'time') return isNever(text) ? null : moment(text, suffix(zone));
+      if (holds === 'day') return isNever(text) ? null : text;
+      if (holds === 'json') return parseJson(text) ?? text;
+      if (holds === 'bytes') return text.replace(/^\\x/, '');
+      return text;
+    });
     const value = Object.fromEntries(columns.map(({ name }, place) => [name, values[place]]));
     return {
       record: json.recordOf(value, where, row.some(mayHoldNul) ? escaped : ''),
@@ -236,29 +256,6 @@ export function rowReader(
 }
 
 const time = /^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d+)?)(Z|\+00(?::?00)?)?$/;
-
-function convert(raw: Raw, { holds, type = '' }: Column, zone: string | undefined): unknown {
-  if (raw === null) return null;
-  if (raw instanceof Uint8Array) {
-    const digits = Buffer.from(raw).toString('hex');
-    return holds === 'bits' ? String(BigInt(`0x0${digits}`)) : digits;
-  }
-  const text = String(raw);
-  if (typeof raw !== 'string') return shortest(text);
-  if (holds === 'any') {
-    // SQLite only knows the declared type of a column.
-    if (/^(datetime|timestamp)/i.test(type)) return moment(text, suffix(zone ?? 'UTC'));
-    return /^jsonb?$/i.test(type) ? (parseJson(text) ?? text) : text;
-  }
-  if (holds === 'boolean') return text === 't' || text === 'true';
-  if (holds === 'decimal' || holds === 'float') return shortest(text);
-  if (holds === 'instant') return isNever(text) ? null : moment(text, 'Z');
-  if (holds === 'time') return isNever(text) ? null : moment(text, suffix(zone));
-  if (holds === 'day') return isNever(text) ? null : text;
-  if (holds === 'json') return parseJson(text) ?? text;
-  if (holds === 'bytes') return text.replace(/^\\x/, '');
-  return text;
-}
 
 function moment(text: string, zone: string): string {
   const [, day, hours, own] = time.exec(text) ?? [];

@@ -120,9 +120,22 @@ export function openToLook(
     db.prepare('select 1 from sqlite_master').get();
     return isQuiet ? tidyAtClose(db, path) : db;
   } catch (error) {
-    if (!isShut(error)) return db;
+    // SQLite cannot create files beside this one.
+    const code = error instanceof Database.SqliteError ? error.code : '';
+    if (!(code.startsWith('SQLITE_CANTOPEN') || code.startsWith('SQLITE_READONLY'))) return db;
     db.close();
-    return new Database(inMemory(path, what), { readonly: true });
+    const isClosed = isWhole(path);
+    if (!isClosed || statSync(path).size > mostBytes) {
+      const why = isClosed ? 'is large' : 'was not closed';
+      throw new Invalid(`${path}: this ${what} lies where nothing can be written, and ${why}`, {
+        fix: 'copy it, and what lies beside it, to where something can be, and look there',
+      });
+    }
+    const bytes = readFileSync(path);
+    // Bytes 18 and 19 state that other processes may use the file. SQLite refuses that for a
+    // database in memory.
+    bytes.fill(1, 18, 20);
+    return new Database(bytes, { readonly: true });
   }
 }
 
@@ -170,25 +183,4 @@ export function refuseNoFile(path: string, what: string): void {
     });
   }
   throw new Invalid(`${path}: this is no regular file, as ${what} is`, { fix: 'correct the path' });
-}
-
-/** Returns whether SQLite failed because it cannot create files beside this one. */
-function isShut(error: unknown): boolean {
-  const code = error instanceof Database.SqliteError ? error.code : '';
-  return code.startsWith('SQLITE_CANTOPEN') || code.startsWith('SQLITE_READONLY');
-}
-
-function inMemory(path: string, what: string): Buffer {
-  const isClosed = isWhole(path);
-  if (!isClosed || statSync(path).size > mostBytes) {
-    const why = isClosed ? 'is large' : 'was not closed';
-    throw new Invalid(`${path}: this ${what} lies where nothing can be written, and ${why}`, {
-      fix: 'copy it, and what lies beside it, to where something can be, and look there',
-    });
-  }
-  const bytes = readFileSync(path);
-  // Bytes 18 and 19 state that other processes may use the file. SQLite refuses that for a database
-  // in memory.
-  bytes.fill(1, 18, 20);
-  return bytes;
 }

@@ -144,7 +144,28 @@ function drainSome(snapshot: Snapshot, log: AuditLog): boolean | Error {
   const fault = faultOf(() => {
     const fresh = rows.filter(({ writer, id }) => id > log.reached(writer));
     const ends = new Map(rows.map(({ writer, id }) => [writer, id]));
-    log.append(entriesOf(fresh, snapshot, log), ends);
+    const { runs } = snapshot;
+    const named = new Set<string>();
+    log.append(
+      fresh.flatMap((row): Appended[] => {
+        if (row.entry !== null) {
+          return [{ entry: readEntry(JSON.parse(row.entry)), person: row.key ?? undefined }];
+        }
+        const write = writeIn(row);
+        // The change was purged together with its person.
+        if (!write) return [];
+        const { run = '' } = write;
+        if (named.has(run) || log.knowsRun(run)) return [write];
+        named.add(run);
+        const known = runs.get(run);
+        if (!known) return [write];
+        const { mode, startedAt: at } = known;
+        const asked = known.asked === null ? { by: 'unknown' } : storedAsked.decode(known.asked);
+        const { by, name = null, mapping = null, undoes = null } = asked;
+        return [{ entry: { type: 'run', at, id: run, mode, by, name, mapping, undoes } }, write];
+      }),
+      ends,
+    );
   });
   if (fault) return fault;
   snapshot.transaction(() => {
@@ -210,27 +231,6 @@ export function noteGap(
 export function rememberHead(meta: Meta, log: AuditLog): void {
   const { seq, hash } = log.head();
   storedHead.write(meta, { log: log.id, seq, hash: hash.toString('hex') });
-}
-
-function entriesOf(rows: readonly UnauditedRow[], { runs }: Snapshot, log: AuditLog): Appended[] {
-  const named = new Set<string>();
-  return rows.flatMap((row): Appended[] => {
-    if (row.entry !== null) {
-      return [{ entry: readEntry(JSON.parse(row.entry)), person: row.key ?? undefined }];
-    }
-    const write = writeIn(row);
-    // The change was purged together with its person.
-    if (!write) return [];
-    const { run = '' } = write;
-    if (named.has(run) || log.knowsRun(run)) return [write];
-    named.add(run);
-    const known = runs.get(run);
-    if (!known) return [write];
-    const { mode, startedAt: at } = known;
-    const asked = known.asked === null ? { by: 'unknown' } : storedAsked.decode(known.asked);
-    const { by, name = null, mapping = null, undoes = null } = asked;
-    return [{ entry: { type: 'run', at, id: run, mode, by, name, mapping, undoes } }, write];
-  });
 }
 
 const storedAsked = storedJson<Partial<RunEntry> & { by: string }>('who asked for a run');

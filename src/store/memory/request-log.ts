@@ -113,7 +113,17 @@ const idHeaders = ['x-request-id', 'request-id', 'x-correlation-id', 'cf-ray'] a
 function stored({ attempt, run }: Row, secrets: Secrets, hides: readonly string[]): StoredRequest {
   const { at, route, ms, method, path, person, contact, answer, failure, rows } = attempt;
   const isRead = method === 'GET' && answer !== undefined && answer.status < 300;
-  const keep = (text: string | undefined) => keptText(text, route, hides);
+  const keep = (text: string | undefined) => {
+    // * Shortens the text of a request or a response to what may be kept, or returns null if
+    // there is nothing. Of a contact, only the address and what the platform does with it are
+    // kept: no name and no other attribute of the person. `hides` are texts that are never kept.
+    if (text === undefined || text === '') return null;
+    const whole = route.startsWith('contacts.') ? withoutAttributes(text) : text;
+    const shown = hidden(whole.slice(0, longest * 2), hides);
+    if (shown.length <= longest) return shown;
+    // It is cut before a word, so that no part of an address is left without its rest.
+    return `${shown.slice(0, longest).replace(/[^\s",:;<>(){}[\]]{0,320}$/, '')}…`;
+  };
   const id = idHeaders.map((name) => answer?.headers[name]).find((value) => value !== undefined);
   const content = secrets.seal({
     method,
@@ -159,24 +169,6 @@ const keptOfContact: ReadonlySet<string> = new Set([
 const longest = 4_096;
 /** The longest text of a contact that is read. Of a longer one, nothing is kept. */
 const longestRead = 65_536;
-
-/**
- * Shortens the text of a request or a response to what may be kept, or returns null if there is
- * nothing. Of a contact, only the address and what the platform does with it are kept: no name and
- * no other attribute of the person. `hides` are texts that are never kept.
- */
-function keptText(
-  text: string | undefined,
-  route: string,
-  hides: readonly string[],
-): string | null {
-  if (text === undefined || text === '') return null;
-  const whole = route.startsWith('contacts.') ? withoutAttributes(text) : text;
-  const shown = hidden(whole.slice(0, longest * 2), hides);
-  if (shown.length <= longest) return shown;
-  // It is cut before a word, so that no part of an address is left without its rest.
-  return `${shown.slice(0, longest).replace(/[^\s",:;<>(){}[\]]{0,320}$/, '')}…`;
-}
 
 function hidden(text: string, hides: readonly string[]): string {
   return hides.reduce((all, one) => (one === '' ? all : all.replaceAll(one, '‹key›')), text);

@@ -33,12 +33,33 @@ import {
 export function stagingIn(db: Statements) {
   const desired = desiredIn(db);
   const observed = observedIn(db);
+  const listed = 'in (select value from json_each(?))';
+  const undecide = ['planned', 'noted', 'noticed', 'forgotten', 'judged'].map((name) =>
+    db.run<[RecordTypeName, keys: readonly Key[]]>(
+      `delete from temp.${name} where kind = ? and key ${listed}
+         ${name === 'judged' ? 'and "is" <> \'passed\'' : ''}`,
+    ),
+  );
+  const unremark = db.run<[keys: readonly Key[]]>(
+    `delete from temp.remarked where body ->> '$.key' ${listed}`,
+  );
+  const clear = ['planned', 'noted', 'forgotten', 'remarked'].map((name) =>
+    db.run<[]>(`delete from temp.${name}`),
+  );
   return {
     ...desired,
     ...observed,
     ...plannedIn(db),
     ...notedIn(db),
-    ...undecidingIn(db),
+    /** Drops the decisions about these records that are not in the snapshot yet. */
+    undecide(kind: RecordTypeName, keys: readonly Key[]): void {
+      for (const undecideIn of undecide) undecideIn(kind, keys);
+      unremark(keys);
+    },
+    /** Drops the decisions of one round; readings and problems are kept. */
+    clearDecisions(): void {
+      for (const clearOne of clear) clearOne();
+    },
     clear(): void {
       desired.clearForms();
       for (const name of stagingNames) db.exec(`delete from temp.${name}`);
@@ -143,33 +164,6 @@ function notedIn(db: Statements) {
       `select count(distinct key) from temp.noticed
        where kind = ? and class = ? and ${isNoticedHeard}`,
     ),
-  };
-}
-
-function undecidingIn(db: Statements) {
-  const listed = 'in (select value from json_each(?))';
-  const undecide = ['planned', 'noted', 'noticed', 'forgotten', 'judged'].map((name) =>
-    db.run<[RecordTypeName, keys: readonly Key[]]>(
-      `delete from temp.${name} where kind = ? and key ${listed}
-         ${name === 'judged' ? 'and "is" <> \'passed\'' : ''}`,
-    ),
-  );
-  const unremark = db.run<[keys: readonly Key[]]>(
-    `delete from temp.remarked where body ->> '$.key' ${listed}`,
-  );
-  const clear = ['planned', 'noted', 'forgotten', 'remarked'].map((name) =>
-    db.run<[]>(`delete from temp.${name}`),
-  );
-  return {
-    /** Drops the decisions about these records that are not in the snapshot yet. */
-    undecide(kind: RecordTypeName, keys: readonly Key[]): void {
-      for (const undecideIn of undecide) undecideIn(kind, keys);
-      unremark(keys);
-    },
-    /** Drops the decisions of one round; readings and problems are kept. */
-    clearDecisions(): void {
-      for (const clearOne of clear) clearOne();
-    },
   };
 }
 

@@ -55,7 +55,15 @@ export function makeFolder(dir: string | undefined): Folder {
   };
   cpSync(join(sample, 'demo/templates'), folder.templates, { recursive: true });
   writePeople(folder, readFileSync(join(sample, 'demo/people.csv'), 'utf8'));
-  writeFileSync(folder.config, configIn(readFileSync(join(sample, 'mirror.yaml'), 'utf8')));
+  const example = readFileSync(join(sample, 'mirror.yaml'), 'utf8');
+  const document = parseDocument(example);
+  document.setIn(['snapshot'], './acme.sqlite');
+  document.setIn(['contacts', 'source', 'path'], './people.csv');
+  document.setIn(['templates', 'source', 'path'], './templates');
+  // The comment names a schema that exists only next to the example.
+  document.commentBefore =
+    document.commentBefore?.replace(/^ yaml-language-server.*\n\s*\n/, '') ?? null;
+  writeFileSync(folder.config, document.toString({ lineWidth: 0 }));
   return folder;
 }
 
@@ -67,17 +75,6 @@ export function writePeople({ people }: Folder, text: string): void {
   writeFileSync(people, text);
   const seconds = Date.now() / 1000 - 3;
   utimesSync(people, seconds, seconds);
-}
-
-function configIn(example: string): string {
-  const document = parseDocument(example);
-  document.setIn(['snapshot'], './acme.sqlite');
-  document.setIn(['contacts', 'source', 'path'], './people.csv');
-  document.setIn(['templates', 'source', 'path'], './templates');
-  // The comment names a schema that exists only next to the example.
-  document.commentBefore =
-    document.commentBefore?.replace(/^ yaml-language-server.*\n\s*\n/, '') ?? null;
-  return document.toString({ lineWidth: 0 });
 }
 
 /** Creates var/demo-1, or the first free number after it; where that fails, a temporary folder. */

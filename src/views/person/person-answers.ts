@@ -186,7 +186,25 @@ const reasons: readonly Reason[] = [
     why(facts) {
       const at = facts.member?.acknowledgedAt ?? facts.member?.until ?? facts.cause?.at ?? null;
       const when = at === null ? '' : ` on ${dayOf(at)}`;
-      const because = optOutWords(facts);
+      const {
+        member,
+        cause,
+        evidence: { movedTo },
+      } = facts;
+      const { statedBy = [] } = member ?? {};
+      const records = statedBy.length === 1 ? 'record' : 'records';
+      const who = statedBy.length === 0 ? '' : ` (${records} ${statedBy.join(', ')})`;
+      const words: Readonly<Record<string, string>> = {
+        stated: `the CRM said so${who}`,
+        opt_out: 'the CRM said so',
+        absence: 'the person was missing from the CRM',
+        gone: 'the person was missing from the CRM',
+        flag: 'the CRM marked the person as deleted',
+        deleted: 'the CRM marked the person as deleted',
+        address: `the CRM has another address${movedTo.length === 0 ? '' : ` for the person: ${movedTo.join(', ')}`}`,
+        undone: 'an operator took the opt-in back (`undo`)',
+      };
+      const because = words[member?.cause ?? String(cause?.['says'])];
       const done = `opted out by this mirror${when}`;
       return because === undefined ? `it was ${done}` : `${because}: ${done}`;
     },
@@ -261,7 +279,15 @@ export function answersOf(evidence: Evidence): MailAnswer[] {
       reason: id,
       sentence: `${head}${at}${because === '' ? '' : `, because ${because}`}${yes}${no}.`,
       evidence: [
-        ...(cause ? writeWords(cause) : strangerWords(facts)),
+        ...(cause
+          ? [
+              `This was done by the write in entry ${cause.seq} of the audit log, ${cause.at}.`,
+              ...(cause['outcome'] === 'found'
+                ? ['It was found done afterwards: nobody can tell whose doing it was.']
+                : []),
+              ...writeFacts(cause).map(([name, text]) => `${name}: ${text}`),
+            ]
+          : strangerWords(facts)),
         ...facts.standing.map((one) => `On the do-not-contact list: ${listWords(one)}.`),
       ],
     };
@@ -387,24 +413,6 @@ function crmLead(channel: string, { wants, hasInvalid, statedOut }: Evidence): s
   return isSilent ? 'the CRM states no opinion; ' : '';
 }
 
-/** Says why this mirror opted the person out; undefined if that is not known. */
-function optOutWords({ member, cause, evidence: { movedTo } }: ChannelFacts): string | undefined {
-  const { statedBy = [] } = member ?? {};
-  const records = statedBy.length === 1 ? 'record' : 'records';
-  const who = statedBy.length === 0 ? '' : ` (${records} ${statedBy.join(', ')})`;
-  const words: Readonly<Record<string, string>> = {
-    stated: `the CRM said so${who}`,
-    opt_out: 'the CRM said so',
-    absence: 'the person was missing from the CRM',
-    gone: 'the person was missing from the CRM',
-    flag: 'the CRM marked the person as deleted',
-    deleted: 'the CRM marked the person as deleted',
-    address: `the CRM has another address${movedTo.length === 0 ? '' : ` for the person: ${movedTo.join(', ')}`}`,
-    undone: 'an operator took the opt-in back (`undo`)',
-  };
-  return words[member?.cause ?? String(cause?.['says'])];
-}
-
 /** Returns the day of a time in UTC as customers read it: 3 May 2026 */
 function dayOf(at: string | null | undefined): string {
   return at === null || at === undefined ? 'an unknown day' : dayText(at);
@@ -415,16 +423,6 @@ function between({ after, until }: { after: string | null; until: string | null 
   if (after === null) return `by ${dayOf(until)}`;
   const [from, to] = [dayOf(after), dayOf(until)];
   return from === to ? `on ${to}` : `between ${from} and ${to}`;
-}
-
-function writeWords(write: EntryDocument): string[] {
-  return [
-    `This was done by the write in entry ${write.seq} of the audit log, ${write.at}.`,
-    ...(write['outcome'] === 'found'
-      ? ['It was found done afterwards: nobody can tell whose doing it was.']
-      : []),
-    ...writeFacts(write).map(([name, text]) => `${name}: ${text}`),
-  ];
 }
 
 function strangerWords({ write, member, evidence }: ChannelFacts): string[] {

@@ -16,8 +16,7 @@ import type { DesiredRow, Key } from '../../domain/record.ts';
 import { acknowledgedUnmanaged } from '../../domain/unmanaged-people.ts';
 import type { Config } from '../../config/config.ts';
 import type { Contact } from '../../platform/answer-schemas.ts';
-import { rulesOf } from '../../records/contact/consent/facts.ts';
-import type { PersonRules } from '../../records/contact/consent/person-facts.ts';
+import { rulesOf, type PersonRules } from '../../records/contact/consent/facts.ts';
 import { policyDeletes } from '../../records/contact/consent/absent-people.ts';
 import { isDoubtful } from '../../records/contact/consent/platform-opt-outs.ts';
 import { explainPerson } from '../../records/contact/consent/decide.ts';
@@ -371,7 +370,26 @@ function crmOf({ found, names, addresses }: Reading) {
         /** What each configured column of the record holds, and what that means. */
         columns: read
           .filter((one) => one.place === place)
-          .flatMap((one) => columns.map((column) => columnOf(column, one.value, addresses))),
+          .flatMap((one) =>
+            columns.map((column) => {
+              // Without `addresses`, a value is shown only if it is a known word; dates are named
+              // as dates.
+              const { option, channel, fields, holds, read } = column;
+              const { text, means } = read(one.value);
+              const isDate = text !== undefined && aDate.test(text);
+              const isWord = holds === 'words' && means !== 'unknown' && !isDate;
+              return {
+                option,
+                /** The channel that it decides; null for the other settings. */
+                channel: channel ?? null,
+                fields,
+                /** Null if the value may not be shown. */
+                value: text !== undefined && (addresses || isWord) ? text : null,
+                date: isDate,
+                means,
+              };
+            }),
+          ),
       };
     }),
     /** The records that name this person in a cell that is no address. */
@@ -383,27 +401,6 @@ function crmOf({ found, names, addresses }: Reading) {
 }
 
 const aDate = /\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{4}/;
-
-/** Without `addresses`, a value is shown only if it is a known word; dates are named as dates. */
-function columnOf(
-  { option, channel, fields, holds, read }: MappedColumn,
-  value: Record<string, unknown>,
-  addresses: boolean,
-) {
-  const { text, means } = read(value);
-  const isDate = text !== undefined && aDate.test(text);
-  const isWord = holds === 'words' && means !== 'unknown' && !isDate;
-  return {
-    option,
-    /** The channel that it decides; null for the other settings. */
-    channel: channel ?? null,
-    fields,
-    /** Null if the value may not be shown. */
-    value: text !== undefined && (addresses || isWord) ? text : null,
-    date: isDate,
-    means,
-  };
-}
 
 /** Null if there is no record; the person is then not ours. */
 function snapshotOf({ found, snapshot, names, key, config }: Reading) {

@@ -10,7 +10,7 @@ import {
 } from '../../compose/output/format-values.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
-import { isDecisiveOption } from '../../domain/values/decisive-options.ts';
+import { isDecisiveOption } from '../../domain/unknown-words.ts';
 import { plannedAgain } from '../../store/tables/journal.ts';
 import { canaryWords } from '../../engine/report/canary-text.ts';
 import { cell } from '../../compose/output/text-style.ts';
@@ -163,8 +163,6 @@ function placeSections(document: PersonDocument): Section[] {
   ];
   return lists.map(([title, lines]) => ({ title, lines, isList: true }));
 }
-
-const channelWords = (channel: string): string => (channel === '' ? '' : ` in ${channel}`);
 
 /** Causes on the do-not-contact list whose names are no words. */
 const listWords: Readonly<Record<string, string>> = {
@@ -326,7 +324,7 @@ function decisionItem({ crm, platform }: PersonDocument, channel: Channel): Item
 
 function sendLines({ sends, keptBack, history }: PersonDocument): Text[] {
   const changeWords = ({ op, channel, to }: NonNullable<typeof sends>[number]): string =>
-    `${op.replace('_', ' ')}${channelWords(channel)}${to === null ? '' : `, contact ${to}`}`;
+    `${op.replace('_', ' ')}${channel === '' ? '' : ` in ${channel}`}${to === null ? '' : `, contact ${to}`}`;
   const open = history.filter(({ outcome }) => outcome === 'sent' || outcome === 'unknown').length;
   const until = 'is not known yet: until it is, only opt-outs are sent';
   return [

@@ -12,7 +12,6 @@ import {
   itemOf,
   rowOf,
   type Section,
-  type Span,
   spansOf,
   type Table,
   type Text,
@@ -103,15 +102,15 @@ function noteLines(notes: readonly Text[], { indent, width }: Place) {
 }
 
 function styledText(text: Text): Line {
-  return lineOf(...spansOf(text).map(styledSpan));
-}
-
-function styledSpan(span: Span): Line {
-  if (typeof span === 'string') return span;
-  if ('channel' in span) return span.channel;
-  if ('record' in span) return span.name;
-  if ('verbatim' in span) return span.verbatim;
-  return 'tone' in span ? styled(styles[span.tone], span.text) : span.text;
+  return lineOf(
+    ...spansOf(text).map((span) => {
+      if (typeof span === 'string') return span;
+      if ('channel' in span) return span.channel;
+      if ('record' in span) return span.name;
+      if ('verbatim' in span) return span.verbatim;
+      return 'tone' in span ? styled(styles[span.tone], span.text) : span.text;
+    }),
+  );
 }
 
 const borders =

@@ -150,13 +150,26 @@ export function rehearsalSections(rehearsal: Rehearsal, view: RehearsalView): Se
       ? [{ what: 'templates', ...end.templates }]
       : []),
   ];
+  const { approving } = view;
+  const held = heldIn(rehearsal);
   return [
     {
       title: 'What it would do',
       table: countsTable(doneGroups(rehearsal), rehearsal, true),
       none: 'Nothing.',
     },
-    { title: 'What would await approval', lines: approvalLines(rehearsal, view), isList: true },
+    {
+      title: 'What would await approval',
+      lines: guardNames
+        .filter((guard) => held[guard] > 0)
+        .map((guard) => {
+          const { recordType, words } = guardRows[guard];
+          const people = `${countWords(recordType, held[guard])} would await approval`;
+          const what = `${people} (${words.counted}; ${words.cause}): after the run, `;
+          return [what, approving, ' lets the next run do it'];
+        }),
+      isList: true,
+    },
     { title: 'What would wait for a later run', lines: laterLines(rehearsal), isList: true },
     {
       title: 'The platform today, and after the run',
@@ -206,18 +219,6 @@ function countOf(
 ): string {
   const n = Math.min(listed.length, most);
   return n < all ? `${withCommas(n)} of ${withCommas(all)}; ${namesAll}` : withCommas(all);
-}
-
-function approvalLines(run: RehearsedRun, { approving }: RehearsalView): Text[] {
-  const held = heldIn(run);
-  return guardNames
-    .filter((guard) => held[guard] > 0)
-    .map((guard) => {
-      const { recordType, words } = guardRows[guard];
-      const people = `${countWords(recordType, held[guard])} would await approval`;
-      const what = `${people} (${words.counted}; ${words.cause}): after the run, `;
-      return [what, approving, ' lets the next run do it'];
-    });
 }
 
 function laterLines({ deferred, canaries = [] }: RehearsedRun): string[] {

@@ -74,10 +74,30 @@ export function runSections(
   const again = undoes === undefined ? 'plan --all' : `undo ${undoes} --plan --all`;
   const agree = commandLine(`undo ${undoes} --agree ${summary.plan}`, file);
   const agreeing = undoes === undefined ? [] : [`To send exactly this plan: \`${agree}\``];
+  // What awaits approval names the command that approves it only if that will be accepted.
+  const held = heldIn(summary);
   return [
     { title: titleOf(summary, { writes, groups }), none: '' },
     { table: countsTable(groups, summary, writes) },
-    { lines: approvalLines(summary, mirror, file).map((text) => [bang, ` ${text}`]) },
+    {
+      lines: guardNames
+        .filter((guard) => held[guard] > 0)
+        .map((guard) => {
+          const { recordType, words } = guardRows[guard];
+          const awaits = held[guard] === 1 ? 'awaits' : 'await';
+          const who = `${countWords(recordType, held[guard])} ${awaits} approval (${words.counted})`;
+          const how = howToApprove(guard, summary, mirror, file);
+          const { snapshot, guards, clock } = mirror;
+          const { holdForMs } = guards[guard];
+          if (!timedGuards.has(guard) || holdForMs === undefined || summary.undoes !== undefined)
+            return `${who}: ${how}`;
+          // From then on, held opt-outs are applied without approval.
+          const by = clock.now() - holdForMs;
+          const since = snapshot.holds.oldest(guard, { by, aheadMs: aheadOf(mirror) });
+          return `${who}: ${how}; ${sayEnd((since ?? clock.now()) + holdForMs)}`;
+        })
+        .map((text) => [bang, ` ${text}`]),
+    },
     { lines: sizeLines(summary, config, writes) },
     { lines: verbose ? internalLines(summary).map((text) => ({ tone: 'quiet', text })) : [] },
     ...(writes ? [] : [cannotSection(summary.cannot ?? [], names)]),
@@ -291,27 +311,6 @@ export function fullWords({
 function yesNo(value: boolean | null): string {
   if (value === null) return 'not read';
   return value ? 'yes' : 'no';
-}
-
-/** Says what awaits approval, and which command approves it: only one that will be accepted. */
-function approvalLines(summary: Summary, mirror: Mirror, config: string): string[] {
-  const held = heldIn(summary);
-  return guardNames
-    .filter((guard) => held[guard] > 0)
-    .map((guard) => {
-      const { recordType, words } = guardRows[guard];
-      const awaits = held[guard] === 1 ? 'awaits' : 'await';
-      const who = `${countWords(recordType, held[guard])} ${awaits} approval (${words.counted})`;
-      const how = howToApprove(guard, summary, mirror, config);
-      const { snapshot, guards, clock } = mirror;
-      const { holdForMs } = guards[guard];
-      if (!timedGuards.has(guard) || holdForMs === undefined || summary.undoes !== undefined)
-        return `${who}: ${how}`;
-      // From then on, held opt-outs are applied without approval.
-      const by = clock.now() - holdForMs;
-      const since = snapshot.holds.oldest(guard, { by, aheadMs: aheadOf(mirror) });
-      return `${who}: ${how}; ${sayEnd((since ?? clock.now()) + holdForMs)}`;
-    });
 }
 
 function howToApprove(

@@ -88,6 +88,24 @@ const table = {
   unmanaged: null,
   audit_log: ['failed', 'the audit log is not as it was', 'the audit log is in order again'],
 } as const satisfies Record<string, Cause>;
+type MendingPage = 'approvals' | 'problems' | 'runs' | 'audit';
+
+/** The pages of the console on which a person mends a cause; others have none. */
+export const mendingPages: Readonly<Record<string, MendingPage | undefined>> = {
+  opt_outs_unreadable: 'problems',
+  opt_outs_refused: 'problems',
+  returns_rejected: 'problems',
+  held: 'approvals',
+  opt_outs_many: 'approvals',
+  stale: 'runs',
+  run_failed: 'runs',
+  run_interrupted: 'runs',
+  alert_refused: 'runs',
+  alert_run_time: 'runs',
+  alert_deviation: 'runs',
+  audit_log: 'audit',
+};
+
 /** The same for a code that may be none. */
 export const causes: Readonly<Record<string, Cause>> = table;
 

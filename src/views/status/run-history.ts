@@ -10,10 +10,9 @@ import { type KeptRun, type KeptChange, isLater } from '../../store/tables/run-h
 import type { Snapshot } from '../../store/snapshot.ts';
 import { instant, instantOrNull, lasting, approvalOf } from '../../compose/output/format-values.ts';
 import { runInProgress } from '../../compose/run-progress.ts';
-import { counted, withCommas } from '../../domain/values/counted.ts';
+import { counted, withCommas, median } from '../../domain/values/counted.ts';
 import type { Seen } from '../lookup/seen-mirror.ts';
 import type { Config } from '../../config/config.ts';
-import { median } from '../../domain/values/median.ts';
 
 /** The part of a stored summary that is read; nothing of it is there while a run lasts. */
 const kept = checkedJson(

@@ -13,6 +13,7 @@ import {
   troubleLevels,
 } from '../../config/schema/notices-schema.ts';
 import { type Notice, titleOfNotice } from '../../views/status/trouble-notice.ts';
+import { mendingPages } from '../../views/status/attention.ts';
 
 /** How a receiver is reached. */
 export interface Sending {
@@ -77,25 +78,10 @@ export type Outcome =
   | { is: 'later'; reason: string; waitMs?: number | undefined }
   | { is: 'refused'; reason: string; fix: string };
 
-/** The page of the console that mends a problem, by its attention code; others have none. */
-const pages: Readonly<Record<string, string>> = {
-  held: 'approvals',
-  opt_outs_many: 'approvals',
-  opt_outs_unreadable: 'problems',
-  opt_outs_refused: 'problems',
-  returns_rejected: 'problems',
-  run_failed: 'runs',
-  stale: 'runs',
-  alert_refused: 'runs',
-  alert_run_time: 'runs',
-  alert_deviation: 'runs',
-  audit_log: 'audit',
-};
-
 export function itemOf({ type, trouble, subject, reason, fix }: Notice): Item {
   const isOver = type === 'mirror.recovered';
   const title = titleOfNotice({ type, subject });
-  const page = isOver ? undefined : pages[subject];
+  const page = isOver ? undefined : mendingPages[subject];
   const level = isOver ? 'info' : troubleLevels[trouble];
   return { type, level, title, reason, fix, ...(page !== undefined && { page }) };
 }

@@ -234,7 +234,23 @@ export function emailSink(email: Email, deadlineMs = attemptMs): Sending {
     isGrouped: true,
     async deliver(message, abort) {
       abort.throwIfAborted();
-      const transport = await connect(email);
+      const { smtp, user, password } = email;
+      const { createTransport } = await import('nodemailer');
+      const { protocol, hostname, port } = new URL(smtp);
+      const isHere = isLoopback(smtp.replace(/^smtps?:/i, 'http:'));
+      const transport = createTransport({
+        host: hostname.replaceAll(/[[\]]/g, ''),
+        ...(port !== '' && { port: Number(port) }),
+        secure: protocol === 'smtps:',
+        requireTLS: !isHere,
+        ignoreTLS: isHere,
+        ...(user !== undefined && { auth: { user, pass: password } }),
+        connectionTimeout: timeoutMs,
+        greetingTimeout: timeoutMs,
+        socketTimeout: timeoutMs,
+        disableFileAccess: true,
+        disableUrlAccess: true,
+      });
       const [late, over] = [new AbortController(), new AbortController()];
       systemClock.sleep(deadlineMs, over.signal).then(
         () => late.abort(),
@@ -267,25 +283,6 @@ export function emailSink(email: Email, deadlineMs = attemptMs): Sending {
     },
     close: async () => undefined,
   };
-}
-
-async function connect({ smtp, user, password }: Email) {
-  const { createTransport } = await import('nodemailer');
-  const { protocol, hostname, port } = new URL(smtp);
-  const isHere = isLoopback(smtp.replace(/^smtps?:/i, 'http:'));
-  return createTransport({
-    host: hostname.replaceAll(/[[\]]/g, ''),
-    ...(port !== '' && { port: Number(port) }),
-    secure: protocol === 'smtps:',
-    requireTLS: !isHere,
-    ignoreTLS: isHere,
-    ...(user !== undefined && { auth: { user, pass: password } }),
-    connectionTimeout: timeoutMs,
-    greetingTimeout: timeoutMs,
-    socketTimeout: timeoutMs,
-    disableFileAccess: true,
-    disableUrlAccess: true,
-  });
 }
 
 /** The part of nodemailer's errors that contains no address and no word of the mail server. */

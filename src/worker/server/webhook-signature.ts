@@ -60,23 +60,21 @@ function standard({ headers, body }: Delivery): Signed | undefined {
   const text = body.toString('utf8');
   return {
     at: instantOf(timestamp) * 1000,
-    isBy: (secret) => isStandard(secret, text, headers),
+    isBy: (secret) => {
+      const single: Record<string, string> = {};
+      for (const [name, value] of Object.entries(headers)) single[name] = only(value) ?? '';
+      try {
+        new Webhook(secret).verify(text, single, { jsonParse: false });
+        return true;
+      } catch (error) {
+        if (error instanceof WebhookVerificationError) return false;
+        throw error;
+      }
+    },
     // The identity includes the body, because a sender may reuse an id for different events, none
     // of which may be lost.
     delivery: `${id}\n${text}`,
   };
-}
-
-function isStandard(secret: string, text: string, headers: IncomingHttpHeaders): boolean {
-  const single: Record<string, string> = {};
-  for (const [name, value] of Object.entries(headers)) single[name] = only(value) ?? '';
-  try {
-    new Webhook(secret).verify(text, single, { jsonParse: false });
-    return true;
-  } catch (error) {
-    if (error instanceof WebhookVerificationError) return false;
-    throw error;
-  }
 }
 
 function hubspot({ method, url, headers, body }: Delivery): Signed | undefined {

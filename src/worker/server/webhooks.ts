@@ -15,7 +15,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { Unavailable } from '../../domain/errors.ts';
-import { parseJson } from '../../domain/values/lossless-json.ts';
+import { parseJson } from '../../domain/stored-json.ts';
 import { fieldAt, textOf } from '../../domain/values/record-field.ts';
 import type { EventQueue, DeliveryLog } from '../../compose/queues/event-queue.ts';
 import type { Metrics } from './metrics.ts';
@@ -149,47 +149,44 @@ interface Naming {
 export function toldIn(body: unknown, { format, id }: Naming) {
   const fields = format === 'hubspot' ? [id, ...merged] : [id];
   const events: unknown[] = Array.isArray(body) ? body : [body];
-  const ours = format === 'hubspot' ? events.filter(isOfContact) : events;
+  const ours =
+    format === 'hubspot'
+      ? events.filter((event) => {
+          const type = fieldAt(event, 'subscriptionType');
+          if (typeof type !== 'string') return true;
+          const [object, what] = type.split('.');
+          if (what === 'associationChange') return false;
+          return object === 'object'
+            ? [undefined, contactType].includes(fieldAt(event, 'objectTypeId'))
+            : object === 'contact';
+        })
+      : events;
   const idsAt = (some: unknown[], paths: string[]) => [
     ...new Set(
-      some.flatMap((event) => paths.flatMap((path) => fieldAt(event, path))).flatMap(idOf),
+      some
+        .flatMap((event) => paths.flatMap((path) => fieldAt(event, path)))
+        .flatMap((value) => {
+          if (typeof value === 'boolean') return [];
+          const text = textOf(value) ?? '';
+          return text === '' || text.length > longestId || !text.isWellFormed() ? [] : [text];
+        }),
     ),
   ];
   return {
     ids: idsAt(ours, fields),
-    erased: format === 'hubspot' ? idsAt(ours.filter(isErasure), [id]) : [],
+    erased:
+      format === 'hubspot'
+        ? idsAt(
+            ours.filter((event) => {
+              const type = fieldAt(event, 'subscriptionType');
+              if (type === 'contact.privacyDeletion') return true;
+              return (
+                type === 'object.privacyDeletion' && fieldAt(event, 'objectTypeId') === contactType
+              );
+            }),
+            [id],
+          )
+        : [],
     others: ours.length < events.length,
   };
-}
-
-/**
- * Returns whether a HubSpot event concerns a contact. Events about companies, deals and
- * associations do not. Older events name the object (`contact.creation`), newer ones its type
- * number (`object.creation`).
- */
-function isOfContact(event: unknown): boolean {
-  const type = fieldAt(event, 'subscriptionType');
-  if (typeof type !== 'string') return true;
-  const [object, what] = type.split('.');
-  if (what === 'associationChange') return false;
-  return object === 'object'
-    ? [undefined, contactType].includes(fieldAt(event, 'objectTypeId'))
-    : object === 'contact';
-}
-
-/**
- * Returns whether the event states that a contact was erased. An event about an object must state
- * that the object is a contact, because nothing may be erased on a guess.
- */
-function isErasure(event: unknown): boolean {
-  const type = fieldAt(event, 'subscriptionType');
-  if (type === 'contact.privacyDeletion') return true;
-  return type === 'object.privacyDeletion' && fieldAt(event, 'objectTypeId') === contactType;
-}
-
-/** Returns the id as text, or nothing for a value that cannot be an id. */
-function idOf(value: unknown): string[] {
-  if (typeof value === 'boolean') return [];
-  const text = textOf(value) ?? '';
-  return text === '' || text.length > longestId || !text.isWellFormed() ? [] : [text];
 }

@@ -93,7 +93,41 @@ export function serveWorkerPages(scope: FastifyInstance, pages: WorkerPages): vo
   });
   scope.register(async (inside) => {
     admit(inside, pages, ['operator']);
-    serveBoard(inside, pages);
+    // The board is under /queues, and answers 405 to every method except GET and HEAD.
+    const { queues, roleOf } = pages;
+    // The board formats data without knowing who asks.
+    const asking = new AsyncLocalStorage<{ seesAddresses: boolean }>();
+    const show = (data: unknown): unknown =>
+      asking.getStore()?.seesAddresses ? data : withoutAddresses(data);
+    const known = new WeakMap<QueueView['queues'][number], BullMQAdapter>();
+    const boards = () =>
+      queues().map((queue) => {
+        const board = known.get(queue) ?? new BullMQAdapter(queue, { readOnlyMode: true });
+        board.setFormatter('data', show);
+        board.setFormatter('returnValue', show);
+        known.set(queue, board);
+        return board;
+      });
+    const adapter = new FastifyAdapter();
+    adapter.setBasePath(boardPath);
+    const { replaceQueues } = createBullBoard({
+      queues: boards(),
+      serverAdapter: adapter,
+      options: {
+        uiConfig: { boardTitle: 'crm-mirror', hideRedisDetails: true, hideDocsLink: true },
+      },
+    });
+    adapter.setErrorHandler(() => ({ status: 500, body: { error: 'Redis cannot be asked' } }));
+    inside.addHook('onRequest', async ({ method }, reply) => {
+      reply.header('content-security-policy', boardPolicy);
+      replaceQueues(boards());
+      if (method === 'GET' || method === 'HEAD') return;
+      await reply.code(405).send({ error: 'the queues are only shown here' });
+    });
+    inside.addHook('onRequest', (request, _reply, done) =>
+      asking.run({ seesAddresses: roleOf(request) === 'operator' }, done),
+    );
+    inside.register(adapter.registerPlugin(), { prefix: boardPath });
   });
 }
 
@@ -126,41 +160,6 @@ const boardPolicy = [
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:",
   "connect-src 'self'; base-uri 'self'; form-action 'none'; frame-ancestors 'none'",
 ].join('; ');
-
-/** Serves the board under /queues, and responds with 405 to every method except GET and HEAD. */
-function serveBoard(app: FastifyInstance, { queues, roleOf }: WorkerPages): void {
-  // The board formats data without knowing who asks.
-  const asking = new AsyncLocalStorage<{ seesAddresses: boolean }>();
-  const show = (data: unknown): unknown =>
-    asking.getStore()?.seesAddresses ? data : withoutAddresses(data);
-  const known = new WeakMap<QueueView['queues'][number], BullMQAdapter>();
-  const boards = () =>
-    queues().map((queue) => {
-      const board = known.get(queue) ?? new BullMQAdapter(queue, { readOnlyMode: true });
-      board.setFormatter('data', show);
-      board.setFormatter('returnValue', show);
-      known.set(queue, board);
-      return board;
-    });
-  const adapter = new FastifyAdapter();
-  adapter.setBasePath(boardPath);
-  const { replaceQueues } = createBullBoard({
-    queues: boards(),
-    serverAdapter: adapter,
-    options: { uiConfig: { boardTitle: 'crm-mirror', hideRedisDetails: true, hideDocsLink: true } },
-  });
-  adapter.setErrorHandler(() => ({ status: 500, body: { error: 'Redis cannot be asked' } }));
-  app.addHook('onRequest', async ({ method }, reply) => {
-    reply.header('content-security-policy', boardPolicy);
-    replaceQueues(boards());
-    if (method === 'GET' || method === 'HEAD') return;
-    await reply.code(405).send({ error: 'the queues are only shown here' });
-  });
-  app.addHook('onRequest', (request, _reply, done) =>
-    asking.run({ seesAddresses: roleOf(request) === 'operator' }, done),
-  );
-  app.register(adapter.registerPlugin(), { prefix: boardPath });
-}
 
 function withoutAddresses(data: unknown): unknown {
   if (typeof data === 'string') return data.includes('@') ? '(an address)' : data;

@@ -1,7 +1,7 @@
 /** Writes every generated part of the pages anew: `npm run docs`. */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { overview } from '../../../src/commands/overview.ts';
+import { overview } from '../../../src/cli.ts';
 import { readPages } from './page-blocks.ts';
 import {
   commandParts,

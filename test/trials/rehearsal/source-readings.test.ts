@@ -1,7 +1,7 @@
 /** Each source is read once, however many runs read it. */
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/http/system-clock.ts';
-import { createReadings } from '../../../src/trials/rehearsal/source-readings.ts';
+import { createReadings } from '../../../src/trials/rehearsal/observe-original.ts';
 import type { Source } from '../../../src/sources/source.ts';
 import { virtualClock } from '../../support/waiting.ts';
 

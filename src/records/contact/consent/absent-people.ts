@@ -12,7 +12,7 @@ import type {
   DesiredContactRow,
   Membership,
 } from '../observe/contact-state.ts';
-import { strictest, type DesiredSubscription } from '../observe/strictest-consent.ts';
+import { strictest, type DesiredSubscription } from '../observe/consent-time.ts';
 import type { Absence, AbsenceDue, DesiredRow, RecordedRow } from '../../../domain/record.ts';
 
 export interface AbsenceRules extends AbsenceDue {

@@ -13,8 +13,14 @@ import type { Decision, Stop } from '../../decision.ts';
 import { notOursOf, oursOf, isFlagged, hasLeft, movedRows } from './absent-people.ts';
 import { conflictOf, contradiction, renamedThere } from './conflicts.ts';
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
-import { channelFacts, factsOf, verdictIn, isProtectedByRecord } from './facts.ts';
-import type { PersonFacts, PersonRules } from './person-facts.ts';
+import {
+  channelFacts,
+  factsOf,
+  verdictIn,
+  isProtectedByRecord,
+  type PersonFacts,
+  type PersonRules,
+} from './facts.ts';
 import { type AskedGate, newerWill, passGates } from './gates.ts';
 import {
   overriddenBy,
@@ -46,8 +52,7 @@ import {
   type RecordedContact,
 } from '../observe/contact-state.ts';
 import { fingerprintsOf, fingerprintOf, isOurs, defaultsIn } from '../observe/observed-contact.ts';
-import { contradict, statedAt, strictestOf } from '../observe/strictest-consent.ts';
-import { earlyTimes } from '../observe/consent-time.ts';
+import { contradict, statedAt, strictestOf, earlyTimes } from '../observe/consent-time.ts';
 import type { Complaint } from '../../../domain/problem-causes.ts';
 
 /** Decides about one person from what is known about them. The function is pure. */

@@ -4,12 +4,12 @@
  */
 import { isOver, listed } from './do-not-contact-entries.ts';
 import { hasMoved, isCarried, isForbidden } from './absent-people.ts';
-import type { PersonFacts } from './person-facts.ts';
+import type { PersonFacts } from './facts.ts';
 import { isTakenBack, isOperators } from './own-opt-outs.ts';
 import { isNewer, isOurs, isTheirs, isBounce } from '../observe/observed-contact.ts';
 import { hasLeftReplaced, isUndoneInReplaced, replacedBy } from './past-consent.ts';
 import { renamedTargets } from './renamed-contact.ts';
-import { statedAt } from '../observe/strictest-consent.ts';
+import { statedAt } from '../observe/consent-time.ts';
 import { type Action, type Cause, type ChannelFacts, rules, type Verdict } from './rules.ts';
 import type { Stop } from '../../decision.ts';
 

@@ -22,7 +22,7 @@ import type {
   UndoneOptIn,
   RecordedContact,
 } from '../observe/contact-state.ts';
-import { statedAt, statementIn, statingIn } from '../observe/strictest-consent.ts';
+import { statedAt, statementIn, statingIn } from '../observe/consent-time.ts';
 import type { Entry } from '../../../domain/do-not-contact.ts';
 
 interface Stated {

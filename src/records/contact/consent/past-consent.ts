@@ -15,7 +15,7 @@ import type {
   RecordedContact,
 } from '../observe/contact-state.ts';
 import { hiddenOptOuts } from './renamed-contact.ts';
-import { strictestOf, type DesiredSubscription } from '../observe/strictest-consent.ts';
+import { strictestOf, type DesiredSubscription } from '../observe/consent-time.ts';
 import { isTakenBack } from './own-opt-outs.ts';
 
 /** Maps a channel to the one that it replaces. */

@@ -19,7 +19,7 @@ import type {
   RecordedContact,
   RecordedRenamed,
 } from '../observe/contact-state.ts';
-import { strictest, type DesiredSubscription } from '../observe/strictest-consent.ts';
+import { strictest, type DesiredSubscription } from '../observe/consent-time.ts';
 
 export interface RenamedContact {
   contact: RecordedRenamed;

@@ -20,7 +20,7 @@
  */
 import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { Membership } from '../observe/contact-state.ts';
-import type { DesiredSubscription } from '../observe/strictest-consent.ts';
+import type { DesiredSubscription } from '../observe/consent-time.ts';
 
 /** The input of the rules: one channel of one person. */
 export interface ChannelFacts extends PersonStatus {

@@ -75,16 +75,13 @@ function daysIn(text: string): string[] {
       return years
         .map((one) => [one, parts[month], parts[day]])
         .map((numbers) => numbers.map((number = '') => number.padStart(2, '0')).join('-'))
-        .filter(isReal);
+        .filter((day) => {
+          const at = Date.parse(`${day}T00:00:00Z`);
+          const isDay = !Number.isNaN(at) && new Date(at).toISOString().startsWith(day);
+          return isDay && Number(day.slice(0, 4)) >= firstYear;
+        });
     });
   });
-}
-
-/** Returns whether the calendar has the day; JavaScript makes the 2nd of March of February 30. */
-function isReal(day: string): boolean {
-  const at = Date.parse(`${day}T00:00:00Z`);
-  const isDay = !Number.isNaN(at) && new Date(at).toISOString().startsWith(day);
-  return isDay && Number(day.slice(0, 4)) >= firstYear;
 }
 
 /** Returns a time on a clock of 24 hours. An hour that no clock shows is in no calendar. */

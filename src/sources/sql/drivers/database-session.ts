@@ -272,21 +272,21 @@ export function failureOf(error: unknown, name: string): unknown {
   for (const verdict of [...accessVerdicts, ...verdicts]) {
     const [pattern, what, fix] = verdict;
     if (!codes.some((one) => pattern.test(one))) continue;
-    const line = `${name} ${what.replace('{name}', () => nameIn(message))} (${databaseCode})`;
+    const line = `${name} ${what.replace('{name}', () => {
+      // The name of a table or column in a message is no value, and shows what to correct.
+      const found = /(?:relation|table|column):? ['"]?([\w.$]{1,60})['"]?(?: does|$|')/i.exec(
+        message,
+      );
+      const other = /Table '([\w.$]{1,60})'|Unknown column '([\w.$]{1,60})'/.exec(message);
+      const name = found?.[1] ?? other?.[1] ?? other?.[2];
+      return name === undefined ? 'of that name' : quoted(name);
+    })} (${databaseCode})`;
     if (fix === undefined) return new Unavailable(line, { acted: 'no' });
     const refusal = pattern === REFUSED ? 'database-refusal' : undefined;
     const code = accessVerdicts.includes(verdict) ? 'database-access' : refusal;
     return new DatabaseError(line, { fix, code, databaseCode });
   }
   return new Unavailable(`${name} could not be read (${databaseCode})`, { acted: 'no' });
-}
-
-/** Returns the name of a table or column in a message: no value, and it shows what to correct. */
-function nameIn(message: string): string {
-  const found = /(?:relation|table|column):? ['"]?([\w.$]{1,60})['"]?(?: does|$|')/i.exec(message);
-  const other = /Table '([\w.$]{1,60})'|Unknown column '([\w.$]{1,60})'/.exec(message);
-  const name = found?.[1] ?? other?.[1] ?? other?.[2];
-  return name === undefined ? 'of that name' : quoted(name);
 }
 
 /** Returns whether the database refused a text as a value for a column. */

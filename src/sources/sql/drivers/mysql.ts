@@ -96,7 +96,18 @@ export async function openMysql(
       }
     });
     await command("set session time_zone = '+00:00'");
-    const begin = mode === 'read' ? readOnly(version, timeoutMs) : ['start transaction'];
+    const begin =
+      mode === 'read'
+        ? [
+            'set session sql_select_limit = default',
+            /mariadb/i.test(version)
+              ? `set session max_statement_time = ${timeoutMs / 1000}`
+              : `set session max_execution_time = ${timeoutMs}`,
+            'set session transaction isolation level repeatable read',
+            'set session transaction read only',
+            'start transaction with consistent snapshot, read only',
+          ]
+        : ['start transaction'];
     for (const statement of begin) await command(statement);
     return {
       name,
@@ -144,19 +155,6 @@ function configOf(access: ServerAccess, timeoutMs: number): ConnectionOptions {
     jsonStrings: true,
     flags: ['-LOCAL_FILES'],
   };
-}
-
-/** Returns the settings of a reader. They fix the state to read, so the clock is read before. */
-function readOnly(version: string, timeoutMs: number): string[] {
-  return [
-    'set session sql_select_limit = default',
-    /mariadb/i.test(version)
-      ? `set session max_statement_time = ${timeoutMs / 1000}`
-      : `set session max_execution_time = ${timeoutMs}`,
-    'set session transaction isolation level repeatable read',
-    'set session transaction read only',
-    'start transaction with consistent snapshot, read only',
-  ];
 }
 
 /** Returns a column, with its cast: compared as doubles, two different ids could be equal. */

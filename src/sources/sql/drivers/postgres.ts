@@ -3,7 +3,6 @@
  * a connection pool (PgBouncer) does not pass them on. Values are transferred in the database's own
  * notation, so that no driver rounds a number or a time.
  */
-import type { ClientConfig } from 'pg';
 import { z } from 'zod';
 import {
   BRIEF_MS,
@@ -50,7 +49,19 @@ export async function openPostgres(
   const { timeoutMs } = opening;
   const { Client: Connection } = await import('pg');
   const line = createServerConnection(name, opening);
-  const config = configOf(access, timeoutMs);
+  // Environment variables (PGPASSWORD, PGSSLMODE and others) do not affect the configuration.
+  const { host, port, user, password = '', database, tls } = access;
+  const config = {
+    host,
+    port,
+    user,
+    password: () => password,
+    database,
+    ssl: tls ? { ...tls, rejectUnauthorized: true } : false,
+    application_name: 'crm-mirror',
+    connectionTimeoutMillis: Math.min(timeoutMs, MOST_MS),
+    query_timeout: patienceOf(timeoutMs),
+  };
   const client = new Connection({ ...config, stream: () => line.socket });
   // An error between two statements is reported by the next one.
   client.on('error', () => undefined);
@@ -109,22 +120,6 @@ export async function openPostgres(
 }
 
 const CLOCK = 'select pg_backend_pid(), extract(epoch from now()) * 1000';
-
-/** Environment variables (PGPASSWORD, PGSSLMODE and others) do not affect the configuration. */
-function configOf(access: ServerAccess, timeoutMs: number): ClientConfig {
-  const { host, port, user, password = '', database, tls } = access;
-  return {
-    host,
-    port,
-    user,
-    password: () => password,
-    database,
-    ssl: tls ? { ...tls, rejectUnauthorized: true } : false,
-    application_name: 'crm-mirror',
-    connectionTimeoutMillis: Math.min(timeoutMs, MOST_MS),
-    query_timeout: patienceOf(timeoutMs),
-  };
-}
 
 function settings(timeoutMs: number): string {
   return [
