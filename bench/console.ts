@@ -175,6 +175,7 @@ async function serve({ config }: Folder) {
         },
         clock: systemClock,
         secret: randomBytes(32).toString('hex'),
+        random: randomBytes,
         failed: (error) => console.error(error),
       }),
   });

@@ -63,6 +63,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
         access: isOwn ? { ...access, link: { key, user } } : access,
         clock: systemClock,
         secret: randomBytes(32).toString('hex'),
+        random: randomBytes,
         failed,
       }),
   });

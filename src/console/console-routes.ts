@@ -62,6 +62,8 @@ export interface ConsoleOptions {
   clock: Clock;
   /** Signs the cookies: 32 unpredictable bytes in hexadecimal. */
   secret: string;
+  /** Returns unpredictable bytes, for passwords. */
+  random(bytes: number): Buffer;
   /** Called with each bug that occurs while a request is served. */
   failed(error: unknown): void;
   /** Registers other routes, which see `request.visitor` and decide themselves who is let in. */
@@ -175,7 +177,7 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
     if (users) {
       inside.get('/users', async (request, reply) => showUsers(request, reply, users));
       inside.post('/users', { preHandler: scope.csrfProtection }, async (request, reply) =>
-        changeUsers(request, reply, users),
+        changeUsers(request, reply, { users, random: options.random }),
       );
     }
     inside.post('/people', async (request, reply) => findInMirrors(request, reply, mirrors()));

@@ -89,6 +89,7 @@ export function openServer(
         access,
         clock: systemClock,
         secret,
+        random: randomBytes,
         failed,
         beside: (scope) => serveWorkerPages(scope, pagesFor(access, { metrics, queues })),
       });

@@ -1,5 +1,4 @@
 /** Lets operators add users of the console, change what they may do, and shut them out. */
-import { randomBytes } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { isExpected, renderProblem } from '../../domain/errors.ts';
@@ -78,7 +77,7 @@ const changed = z.object({
 export async function changeUsers(
   request: FastifyRequest,
   reply: FastifyReply,
-  { path }: Users,
+  { users: { path }, random }: { users: Users; random(bytes: number): Buffer },
 ): Promise<void> {
   if (request.visitor?.role !== 'operator') {
     await sendOperatorsOnly(request, reply);
@@ -86,12 +85,12 @@ export async function changeUsers(
   }
   const { name, change, role } = formOf(request, changed);
   const isSecret = change === 'add' || change === 'password';
-  const password = randomBytes(15).toString('base64url');
+  const password = random(15).toString('base64url');
   let line = isSecret
     ? `${name}: the password, shown only now: ${password}`
     : `${name} is changed.`;
   try {
-    const hash = isSecret ? await hashPassword(password, randomBytes(16)) : '';
+    const hash = isSecret ? await hashPassword(password, random(16)) : '';
     if (change === 'add') addUser(path, { name, role, password: hash });
     else if (change === 'password') changeUser(path, name, { password: hash });
     else if (change === 'disabled') changeUser(path, name, { disabled: true });

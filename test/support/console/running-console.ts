@@ -82,6 +82,7 @@ export async function startConsole(
         },
         clock: systemClock,
         secret: '00'.repeat(32),
+        random: randomBytes,
         failed,
       });
     },

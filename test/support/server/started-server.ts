@@ -1,4 +1,5 @@
 /** A server as a worker has it, on a free port of this machine. */
+import { randomBytes } from 'node:crypto';
 import { request } from 'node:http';
 import { systemClock } from '../../../src/http/system-clock.ts';
 import { createMetrics } from '../../../src/worker/server/metrics.ts';
@@ -76,6 +77,7 @@ export async function startServer(options: Partial<ServerParts> = {}): Promise<S
         access: rules,
         clock,
         secret: '00'.repeat(32),
+        random: randomBytes,
         failed,
         beside: (scope) => serveWorkerPages(scope, pagesFor(rules, { metrics, queues })),
       });
