@@ -160,7 +160,7 @@ describe('our-opt-out-taken-back', () => {
 
   test('the conflict prints the command that releases it', () => {
     const { problems } = decide({ recorded: withNews(statedBy('2')), desired: [says('1', 'yes')] });
-    expect(problems[0]?.fix).toContain('allow <email> --reason');
+    expect(problems[0]?.fix).toContain('`crm-mirror resolve`, or `allow <email> --reason');
   });
 
   test.each([

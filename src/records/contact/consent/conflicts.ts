@@ -175,9 +175,12 @@ export function contradiction(count: number, channel: string): Complaint {
 
 function stillStated(former: string): Complaint {
   const where = former && ' under a former address';
+  // `resolve` reaches this channel alone, but cannot withdraw what was sent for another address.
+  const narrow = former ? '' : '`crm-mirror resolve`, or ';
+  const wide = `\`allow <${former}email> --reason …\`, which ends every entry of the person`;
   return {
     cause: 'own-opt-out',
     reason: `the CRM stated an opt-out${where}, and no record that stated it says in now`,
-    fix: `record the opt-out in the CRM, or a later \`consentAt\`; if the person wants in: \`allow <${former}email> --reason …\``,
+    fix: `record the opt-out in the CRM, or a later \`consentAt\`; if the person wants in: ${narrow}${wide}`,
   };
 }
