@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { by, type FlagsOf, naming } from '../compose/command-options.ts';
 import { addDecision, type Decision } from '../store/memory/audit-trail.ts';
-import { liftQuarantine } from '../engine/context/platform-quarantine.ts';
+import { liftQuarantine } from '../engine/context/circuit-breaker.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { change } from '../app/snapshot-command.ts';
 import { decisionOf, requiredText } from '../app/run/decider-options.ts';

@@ -6,7 +6,7 @@
  */
 import type { RecordTypeName } from './record.ts';
 
-/** The records that a percentage refers to; engine/guard/guard-population.ts counts them. */
+/** The records that a percentage refers to; engine/guard/guard-counts.ts counts them. */
 export type PopulationName = 'owned' | 'known' | 'subscribed' | 'wanted';
 
 /** A case in which changes are not counted or not held; see `exempt`. */

@@ -1,7 +1,11 @@
 /** Begins a run: gives it an id, and handles the unfinished work of earlier runs. */
 import { Invalid, type Problem } from '../domain/errors.ts';
-import { createCircuitBreaker } from './context/circuit-breaker.ts';
-import { isInForce, quarantineOf, sayQuarantine } from './context/platform-quarantine.ts';
+import {
+  createCircuitBreaker,
+  isInForce,
+  quarantineOf,
+  sayQuarantine,
+} from './context/circuit-breaker.ts';
 import { approvalsOf } from './guard/holds.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { needsSignature } from './report/guard-text.ts';

@@ -124,12 +124,20 @@ async function work(found: RunResults): Promise<void> {
     if (shows) await shows(await viewPlan(found.run), round);
     if (!writes) break;
     if (round > (agrees ? 1 : mostRounds)) {
-      found.reasons.push(...sayLeft(found));
+      const left = found.run.snapshot.guarded.countPassing();
+      const reason = `${counted(left, 'change')} could not be made in this run`;
+      const { undo } = found.run;
+      const fix = undo ? `run \`crm-mirror undo ${undo.run}\` again` : 'run again';
+      if (left > 0) found.reasons.push({ code: 'changes-left', reason, fix });
       break;
     }
     await writePlan(found, round);
     await applyInSlices(found);
-    if (stop.aborted || breaker.stopped() || !hasNews(found)) break;
+    if (stop.aborted || breaker.stopped()) break;
+    // Has the run learned something that requires another decision?
+    const { candidates } = found.run.snapshot;
+    const isNew = (kind: RecordTypeName) => candidates.next(kind, '', 1).length > 0;
+    if (!kindsIn(found.parts).some(isNew)) break;
   }
   if (!writes || isAboutOne || stop.aborted) return;
   const { run, parts, known } = found;
@@ -408,14 +416,6 @@ async function judge(found: RunResults): Promise<void> {
   found.verdict = await judgeApproved(judgedIn(found), verdict);
 }
 
-/** Says how much no round has done. */
-function sayLeft({ run: { snapshot, undo } }: RunResults): Problem[] {
-  const left = snapshot.guarded.countPassing();
-  const reason = `${counted(left, 'change')} could not be made in this run`;
-  const fix = undo ? `run \`crm-mirror undo ${undo.run}\` again` : 'run again';
-  return left > 0 ? [{ code: 'changes-left', reason, fix }] : [];
-}
-
 /** Writes the plan with what it withholds. In the first round, it forecasts what may be sent. */
 async function writePlan(found: RunResults, round: number): Promise<void> {
   const { run, parts, options, forecast } = found;
@@ -440,11 +440,6 @@ function countPassed(found: RunResults, changes: Plan['changes']): void {
   for (const kind of kindsIn(found.parts))
     for (const n of Object.values(changes[kind])) passed[kind] += n;
   found.passed = passed;
-}
-
-/** Returns whether the run has learned something that requires another decision. */
-function hasNews({ run, parts }: RunResults): boolean {
-  return kindsIn(parts).some((kind) => run.snapshot.candidates.next(kind, '', 1).length > 0);
 }
 
 /** The length of a slice, in milliseconds. */

@@ -87,7 +87,7 @@ export const turnRule: Rule = {
   planted: [
     one('src/engine/read/source-read.ts', 'await run.clock.sleep(0);'),
     one('src/worker/server/metrics.ts', 'await clock?.sleep(0, stop);'),
-    one('src/engine/guard/change-shape.ts', 'for (const range of ranges) yield;'),
+    one('src/engine/guard/guard-counts.ts', 'for (const range of ranges) yield;'),
   ],
   harmless: [
     one('src/engine/context/work-in-parts.ts', 'await clock.sleep(0);'),

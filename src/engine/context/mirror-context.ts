@@ -181,7 +181,7 @@ export interface ToUndo {
   /** The operations to undo; undefined for all. */
   ops?: readonly Op[] | undefined;
   /** Who has decided to undo it, and why, for the audit log; undefined for a plan. */
-  decision?: Omit<ToApprove, 'plan'> | undefined;
+  decision?: RunDecision | undefined;
 }
 
 export interface RunActor {
@@ -199,14 +199,18 @@ export interface Approvers {
   readonly platform: string;
 }
 
-/** A plan to approve, who approves it, and why. */
-export interface ToApprove {
-  /** The hash of an earlier plan with changes that await approval, or of this run's plan. */
-  plan: string;
+/** Who decides, and why. */
+interface RunDecision {
   by: string;
   reason: string | null;
   /** The user and the host that gave the command; undefined if no command did. */
   caller?: string | undefined;
+}
+
+/** A plan to approve. */
+export interface ToApprove extends RunDecision {
+  /** The hash of an earlier plan with changes that await approval, or of this run's plan. */
+  plan: string;
 }
 
 export interface Progress {

@@ -117,7 +117,7 @@ export function isTold(aheadMs: number | null): aheadMs is number {
 
 export const clockFix = 'see which of them is wrong, and set this one right (by NTP)';
 
-export function sayDifference(aheadMs: number): Omit<Problem, 'code'> {
+export function sayDifference(aheadMs: number): { reason: string; fix: string } {
   const minutes = Math.round(Math.abs(aheadMs) / minuteMs);
   const hours = Math.round(minutes / 60);
   const long = hours < 48 ? `${hours} hours` : `${Math.round(hours / 24)} days`;

@@ -39,7 +39,7 @@ export async function each<T>(
 
 /** What lets other tasks of the process run. */
 interface Pausing {
-  clock: Pick<Clock, 'sleep'>;
+  clock: { sleep(ms: number): Promise<void> };
 }
 
 /** Yields parts of short work, and lets other tasks run after each but the last. */
@@ -91,10 +91,7 @@ interface Part {
   fail(reason: unknown): void;
 }
 
-export function createGroupCommit(
-  { transaction }: Pick<Snapshot, 'transaction'>,
-  clock: Clock,
-): GroupCommit {
+export function createGroupCommit({ transaction }: Snapshot, clock: Clock): GroupCommit {
   let parts: Part[] = [];
 
   /** Writes the jobs that arrived in one turn of the event loop, and while the disk was busy. */

@@ -123,7 +123,9 @@ export async function allow(
   return { at, taken, freed, dropped, released, crm };
 }
 
-interface Settling extends Omit<SettlementAsked, 'settlement'> {
+interface Settling {
+  channel: string;
+  as: SettlementAsked['as'];
   contacts: MirrorContacts;
   key: Key;
   by: string;

@@ -19,7 +19,7 @@ import type { Summary } from '../report/run-summary.ts';
 import { reportOptOuts } from '../write-back/report-opt-outs.ts';
 import { closeApprovals, closeHolds, countAwaitingApproval, holdWithheld } from '../guard/holds.ts';
 import { storeLimits } from '../plan/plan-summary.ts';
-import { storeQuarantine } from '../context/platform-quarantine.ts';
+import { storeQuarantine } from '../context/circuit-breaker.ts';
 import type { JournalTally } from '../../store/tables/journal.ts';
 import { storeCursor } from './source-cursor.ts';
 import { findErased, noteUnfinished } from '../erasure/pending/unfinished-erasures.ts';

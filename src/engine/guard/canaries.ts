@@ -35,7 +35,7 @@ import type { Key, ObservedRow, RecordTypeName } from '../../domain/record.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { SentChange } from '../../store/holds/judged-changes.ts';
 import { mostOf } from '../report/guard-rules.ts';
-import type { Populations } from './guard-population.ts';
+import type { Populations } from './guard-counts.ts';
 import type { PlanDecision } from '../../store/holds/holds.ts';
 import { Interrupted, isExpected, type Problem } from '../../domain/errors.ts';
 import { contactDrift } from '../../records/contact/contacts.ts';

@@ -34,8 +34,15 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import { beginHolds, endsOf, hashToHold, keepAsked, keepReason, storedReasons } from './holds.ts';
 import { askRules, type AskedReason, holdAsked, isClosedNow } from './plan-rules.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import { noteVolume, type Populations, populationsOf } from './guard-population.ts';
-import { holdWithdrawn, judgeSwapped, judgeWithdrawals, shapeOf } from './change-shape.ts';
+import {
+  holdWithdrawn,
+  judgeSwapped,
+  judgeWithdrawals,
+  noteVolume,
+  type Populations,
+  populationsOf,
+  shapeOf,
+} from './guard-counts.ts';
 import { deferToCanaries, failedCanary, passApproved } from './canaries.ts';
 import type { Guarded } from '../../store/database/key-range.ts';
 import { explainHeld, whyOf } from '../report/guard-text.ts';
@@ -74,8 +81,9 @@ export async function judgeApproved(judged: Judged, before: Verdict): Promise<Ve
   function* steps(): Steps<Verdict> {
     yield* tryReasons(round.classes, 'time');
     for (const judging of round.classes) yield* pass(judging);
-    round.canaries = passApproved(judged.run, round.canaries, judged.approvals);
-    return verdictOf(round, { ...before, ...none });
+    const { verdict, populations } = round;
+    verdict.canaries = passApproved(judged.run, verdict.canaries, judged.approvals);
+    return { ...verdict, population: populations.counted };
   }
   return yielding(judged.run, steps());
 }
@@ -91,13 +99,14 @@ interface Round extends Judged {
   isRuled: boolean;
   populations: Populations;
   classes: readonly Judging[];
+  verdict: Draft;
+}
+
+/** The verdict of a round while it is found. */
+type Draft = { -readonly [Name in keyof Verdict]: Verdict[Name] } & {
   held: Map<GuardClass, HoldReason>;
   withdrawn: Map<GuardClass, HoldReason>;
-  asked: ReadonlyMap<GuardClass, string>;
-  canaries: Verdict['canaries'];
-  unplanned: number;
-  heldAs: string | undefined;
-}
+};
 
 /** One class of changes, in the plan of one round. */
 interface Judging {
@@ -130,12 +139,11 @@ function beginRound(judged: Judged, before: Verdict, cause: Round['cause']): Rou
     isRuled: run.rules.length > 0 || run.windows.length > 0 || run.canary !== undefined,
     populations: populationsOf(judged, before.population),
     classes: [],
-    held: new Map(before.held),
-    withdrawn: new Map(before.withdrawn),
-    asked: before.asked,
-    canaries: before.canaries,
-    unplanned: before.unplanned,
-    heldAs: before.heldAs,
+    verdict: {
+      ...before,
+      held: new Map(before.held),
+      withdrawn: new Map(before.withdrawn),
+    },
   };
   const nothing = { stands: false, found: undefined, asked: undefined };
   round.classes = guardNames
@@ -151,29 +159,22 @@ function beginRound(judged: Judged, before: Verdict, cause: Round['cause']): Rou
   return round;
 }
 
-function verdictOf(round: Round, before: Verdict): Verdict {
-  const { held, withdrawn, asked, canaries, unplanned, heldAs, populations } = round;
-  const { rounds } = before;
-  return {
-    held,
-    withdrawn,
-    asked,
-    canaries,
-    unplanned,
-    heldAs,
-    population: populations.counted,
-    rounds,
-  };
-}
-
 /**
- * A reason to hold a change. `ends`: by a decision of a person, when its time is over, or when the
- * run that found it has ended. Those about a class come first, then those about the whole plan, and
+ * A reason to hold a change. Those about a class come first, then those about the whole plan, and
  * last what leaves the rest to a later time.
+ *
+ *   a person rejected it                                until 30 days later
+ *   the opt-out of the person is held                   until the next run
+ *   (approved: it passes)
+ *   it takes back most opt-outs that the CRM stated     until a person decides
+ *   an earlier run held it                              until a person decides; a stated opt-out
+ *                                                       until its time is over
+ *   its class is over the limit, or has a shape         until a person decides
+ *   a rule, or a canary out of bounds, asks about it    until a person decides
+ *   no window allows it                                 until one does
+ *   others are changed first, as a canary               until they are read back
  */
 interface Reason {
-  id: string;
-  ends: 'decision' | 'time' | 'run';
   about: 'class' | 'plan' | 'time';
   applies(judging: Judging): boolean;
   judge(judging: Judging): Steps;
@@ -181,16 +182,12 @@ interface Reason {
 
 const reasons: readonly Reason[] = [
   {
-    id: 'rejected',
-    ends: 'decision',
     about: 'class',
     // Nobody can reject an opt-out that the CRM states.
     applies: ({ round: { run, hasHolds }, of }) => hasHolds && !timedGuards.has(of) && !run.undo,
     judge: (judging) => eachRange(judging, ({ reject }, range) => reject(range)),
   },
   {
-    id: 'opt-out held',
-    ends: 'run',
     about: 'class',
     applies: ({ of }) => guardRows[of].withoutHeldOf !== undefined,
     judge: (judging) =>
@@ -200,15 +197,13 @@ const reasons: readonly Reason[] = [
       }),
   },
   {
-    id: 'approved',
-    ends: 'run',
     about: 'class',
     applies: ({ round: { isFirst, cause, hasHolds } }) =>
       hasHolds || !isFirst || cause === 'creation',
     *judge(judging) {
-      const { run, approvals, canaries } = judging.round;
+      const { run, approvals, verdict } = judging.round;
       // What was approved before a canary failed does not count.
-      const since = failedCanary(canaries, judging.of)?.approvalsGiven ?? -1;
+      const since = failedCanary(verdict.canaries, judging.of)?.approvalsGiven ?? -1;
       const counting = approvals.filter((one) => one.number > since).map(({ id }) => id);
       const undoes = run.undo?.run ?? '';
       yield* eachRange(judging, (guarded, range) => {
@@ -218,13 +213,12 @@ const reasons: readonly Reason[] = [
     },
   },
   {
-    id: 'withdrawn',
-    ends: 'decision',
     about: 'class',
     applies: ({ of }) => guardRows[of].holdsWithdrawnFrom < Infinity,
     *judge(judging) {
       const { round, of } = judging;
-      const { run, parts, withdrawn } = round;
+      const { run, parts } = round;
+      const { withdrawn } = round.verdict;
       const found = withdrawn.get(of) ?? (yield* judgeWithdrawals(run, parts.contacts, of));
       if (!found) return;
       withdrawn.set(of, found);
@@ -232,16 +226,15 @@ const reasons: readonly Reason[] = [
       yield* holdWithdrawn(run, of);
     },
   },
-  { id: 'waiting', ends: 'time', about: 'class', applies: () => true, judge: judgeWaiting },
-  { id: 'limit', ends: 'decision', about: 'class', applies: () => true, judge: judgeLimit },
+  { about: 'class', applies: () => true, judge: judgeWaiting },
+  { about: 'class', applies: () => true, judge: judgeLimit },
   {
-    id: 'rule',
-    ends: 'decision',
     about: 'plan',
     applies: ({ round: { cause, isRuled } }) => cause === 'run' && isRuled,
     *judge(judging) {
       const { round, of } = judging;
-      const { run, canaries, asked, held, withdrawn } = round;
+      const { run, verdict } = round;
+      const { canaries, asked, held, withdrawn } = verdict;
       const asks = { canary: failedCanary(canaries, of)?.says, rule: asked.get(of) };
       judging.asked = yield* holdAsked(run, of, asks);
       if (!judging.asked || held.has(of)) return;
@@ -249,21 +242,18 @@ const reasons: readonly Reason[] = [
     },
   },
   {
-    id: 'window',
-    ends: 'time',
     about: 'time',
     applies: ({ round, of }) => round.cause === 'run' && isClosedNow(round.run, of),
     judge: (judging) =>
       eachRange(judging, ({ defer }, range) => void defer({ ...range, by: 'window' })),
   },
   {
-    id: 'canary',
-    ends: 'time',
     about: 'time',
     applies: ({ round: { run, cause } }) => cause === 'run' && run.canary !== undefined,
     *judge({ round, of }) {
-      const { run, canaries, populations } = round;
-      round.canaries = yield* deferToCanaries(run, of, { book: canaries, populations });
+      const { run, verdict, populations } = round;
+      const { canaries: book } = verdict;
+      verdict.canaries = yield* deferToCanaries(run, of, { book, populations });
     },
   },
 ];
@@ -272,7 +262,8 @@ function* judge(judged: Judged, before: Verdict, cause: Round['cause']): Steps<V
   const { run } = judged;
   const { guarded } = run.snapshot;
   const round = beginRound(judged, before, cause);
-  const { classes, isRuled, isFirst, held } = round;
+  const { classes, isRuled, isFirst, populations, verdict } = round;
+  const { held } = verdict;
   if (cause === 'run' && !run.undo && onlyKey(run) === undefined) {
     const unheld = guardNames.filter(
       (of) => guardRows[of].shapes.includes('swap') && !held.has(of),
@@ -285,10 +276,10 @@ function* judge(judged: Judged, before: Verdict, cause: Round['cause']): Steps<V
     if (!isRuled) yield* pass(judging);
   }
   if (cause === 'run') {
-    round.canaries = passApproved(run, round.canaries, judged.approvals);
+    verdict.canaries = passApproved(run, verdict.canaries, judged.approvals);
     if (isFirst && run.rules.length > 0 && onlyKey(run) === undefined) {
       const names = classes.map(({ of }) => of);
-      round.asked = yield* askRules(run, names, round.populations);
+      verdict.asked = yield* askRules(run, names, populations);
     }
   }
   yield* tryReasons(classes, 'plan');
@@ -300,13 +291,13 @@ function* judge(judged: Judged, before: Verdict, cause: Round['cause']): Steps<V
     keepAsked(run, new Map(asked));
   }
   if (isRuled) for (const judging of classes) yield* pass(judging);
-  if (isFirst) round.heldAs = yield* hashToHold(run, judged.plan);
+  if (isFirst) verdict.heldAs = yield* hashToHold(run, judged.plan);
   for (const judging of classes) {
     if (!judging.found) continue;
     const n = guarded.countHeld(judging.of);
     if (n > 0 || judging.stands) reportHeld(judging, judging.found, n);
   }
-  return verdictOf(round, { ...before, rounds: before.rounds + 1 });
+  return { ...verdict, population: populations.counted, rounds: before.rounds + 1 };
 }
 
 function* tryReasons(classes: readonly Judging[], kind: Reason['about']): Steps {
@@ -334,7 +325,7 @@ function pass(judging: Judging): Steps {
  */
 function* judgeWaiting(judging: Judging): Steps {
   const { round, of, neverHolds, volume } = judging;
-  const { run, cause, hasHolds, held } = round;
+  const { run, cause, hasHolds, verdict } = round;
   const isTimed = timedGuards.has(of);
   // What a rule holds may be exempt from the limit, or be stated by the CRM later.
   const canAsk = (run.rules.length > 0 || run.canary !== undefined) && !isTimed;
@@ -342,7 +333,7 @@ function* judgeWaiting(judging: Judging): Steps {
   const { exempt } = guardRows[of];
   const isExempt =
     (exempt.includes('creation') && cause === 'creation') ||
-    (exempt.includes('first load') && isFirstLoad(run) && !held.has(of));
+    (exempt.includes('first load') && isFirstLoad(run) && !verdict.held.has(of));
   yield* eachRange(judging, (guarded, range) => {
     if (isExempt) guarded.exempt(range);
     if (isTimed && !neverHolds) {
@@ -356,9 +347,9 @@ function* judgeWaiting(judging: Judging): Steps {
     volume.fresh += guarded.fresh(range);
   });
   if (isTimed && !neverHolds && hasHolds) {
-    round.unplanned = yield* countUnplanned(round, of);
-    judging.stands ||= round.unplanned > 0;
-  } else if (isTimed && !neverHolds) round.unplanned = 0;
+    verdict.unplanned = yield* countUnplanned(round, of);
+    judging.stands ||= verdict.unplanned > 0;
+  } else if (isTimed && !neverHolds) verdict.unplanned = 0;
 }
 
 /** Counts the people with held opt-outs that an incremental reading did not contain. */
@@ -376,7 +367,8 @@ function* countUnplanned({ run, known }: Round, of: GuardClass): Steps<number> {
 /** Holds what is new of a class if it is too much, or looks like an accident. */
 function* judgeLimit(judging: Judging): Steps {
   const { round, of, neverHolds, stands } = judging;
-  const { run, held, canaries } = round;
+  const { run } = round;
+  const { held, canaries } = round.verdict;
   const { fresh } = judging.volume;
   if (neverHolds) {
     if (fresh > 0) noteVolume(run, of, yield* volumeOf(round, of, fresh));
@@ -404,7 +396,8 @@ function* judgeLimit(judging: Judging): Steps {
 }
 
 function* volumeOf(round: Round, of: GuardClass, fresh: number): Steps<ChangeVolume> {
-  const { run, held, populations } = round;
+  const { run, populations } = round;
+  const { held } = round.verdict;
   const { guarded } = run.snapshot;
   const volume = { guard: of, fresh, all: 0, unapproved: 0, week: 0 };
   // Stated opt-outs that are held or approved do not count against later ones.
@@ -429,7 +422,8 @@ function* volumeOf(round: Round, of: GuardClass, fresh: number): Steps<ChangeVol
 
 /** Reports the `n` held records of a class as a problem, and stores why a hold begins. */
 function reportHeld({ round, of, volume }: Judging, found: HoldReason, n: number): void {
-  const { run, tally, heldAs, isFirst, unplanned } = round;
+  const { run, tally, isFirst } = round;
+  const { heldAs, unplanned } = round.verdict;
   const { holds } = run.snapshot;
   const limit = run.guards[of];
   if (run.writes && !run.undo && found.by !== 'earlier run')

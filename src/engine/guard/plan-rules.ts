@@ -27,7 +27,7 @@ import { median } from '../../domain/values/counted.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
 import { isFirstLoad, type RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import type { Populations } from './guard-population.ts';
+import type { Populations } from './guard-counts.ts';
 import { isClosed, opening } from '../../domain/guards/change-window.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Problem } from '../../domain/errors.ts';

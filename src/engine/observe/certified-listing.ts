@@ -38,7 +38,11 @@ const pagesAtOnce = 16;
 /** So many records, because a transaction costs about as much as staging a page. */
 const stagedAtOnce = 1_000;
 
-export type FirstPass = Omit<PlatformListing, 'complete' | 'size'> & { claim: Claim };
+/** What the first pass has found; nothing proves yet that it is complete. */
+export interface FirstPass {
+  listing: PlatformListing;
+  claim: Claim;
+}
 
 /** Reads all pages of a list once. The rows still have to be indexed afterwards. */
 export async function passOver(run: RunContext, contacts: MirrorContacts): Promise<FirstPass> {
@@ -46,21 +50,23 @@ export async function passOver(run: RunContext, contacts: MirrorContacts): Promi
   const at = run.clock.now();
   const knew = run.doNotContact.newest();
   const claim = await turnPages(run, contacts, { limit, add: run.snapshot.staging.addListed });
-  return {
+  const listing = {
+    complete: false,
+    size: 0,
     startedAt: at,
     knownEntries: knew,
     endedAt: run.clock.now(),
     platformStartedAt: claim.date,
     organization: undefined,
-    claim,
   };
+  return { listing, claim };
 }
 
 /** Proves that staging has all records, reads more if needed, and stores what pages prove. */
 export async function proveListing(
   run: RunContext,
   contacts: MirrorContacts,
-  { first: { claim, ...listing }, breaker }: { first: FirstPass; breaker: CircuitBreaker },
+  { first: { claim, listing }, breaker }: { first: FirstPass; breaker: CircuitBreaker },
 ): Promise<PlatformListing> {
   const { staging } = run.snapshot;
   if (claim.evidence) run.facts.learn(claim.evidence);

@@ -33,6 +33,7 @@ import {
 import type { FullCode } from '../report/run-summary.ts';
 import type { Certificate, SourceRecord } from '../../sources/source.ts';
 import { type MirrorContacts, modeName } from '../context/mirror-context.ts';
+import type { Contacts } from '../../records/contact/contacts.ts';
 import { Busy } from '../../domain/errors.ts';
 import type { PersonLock } from '../context/person-locks.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
@@ -300,11 +301,7 @@ async function readRecords(run: RunContext, contacts: MirrorContacts, first: str
 }
 
 /** Returns the record's row. A record that cannot be read keeps this id. */
-export function rowOf(
-  contacts: Pick<MirrorContacts, 'desire'>,
-  id: string,
-  record: SourceRecord,
-): DesiredRow {
+export function rowOf(contacts: Contacts, id: string, record: SourceRecord): DesiredRow {
   const row = desiredOf(contacts, record);
   return row.id === '' ? { ...row, id } : row;
 }

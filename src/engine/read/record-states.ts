@@ -116,7 +116,8 @@ function observedOf({ snapshot: { staging } }: RunContext, key: Key) {
   return staging.observed(kind, key).map((row) => decodeContact.observed(row));
 }
 
-interface Read extends Pick<ContactStates, 'observed'> {
+interface Read {
+  observed: ContactStates['observed'];
   row: RecordedContactRow;
   known: Findings;
   isListed: boolean;

@@ -6,9 +6,11 @@ import type { RecordRange } from '../../store/database/key-range.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Certificate, SourceRecord } from '../../sources/source.ts';
 import type { FullCode } from '../report/run-summary.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { Contacts } from '../../records/contact/contacts.ts';
 import { silentBody } from '../../records/contact/observe/contact-state.ts';
 import type { RunContext } from '../context/run-context.ts';
-import { type MirrorContacts, onlyKey } from '../context/mirror-context.ts';
+import { type MirrorContacts, onlyKey, type Progress } from '../context/mirror-context.ts';
 import { inTurns, pagesOf } from '../context/work-in-parts.ts';
 import type { Sizes, Findings } from '../context/run-results.ts';
 import { withCommas } from '../../domain/values/counted.ts';
@@ -39,7 +41,13 @@ const sharedId = {
 
 const kind = 'contact';
 
-export type ReadingRun = Pick<RunContext, 'snapshot' | 'clock' | 'stop' | 'progress'>;
+/** What reading a source needs of a run. */
+export interface ReadingRun {
+  snapshot: Snapshot;
+  clock: Clock;
+  stop: AbortSignal;
+  progress(progress: Progress): void;
+}
 
 /** Reads the whole CRM. Throws Unavailable if it is empty although people are recorded. */
 export async function readSource(run: ReadingRun, contacts: MirrorContacts): Promise<SourceRead> {
@@ -95,7 +103,7 @@ export async function readSource(run: ReadingRun, contacts: MirrorContacts): Pro
 
 /** If records are known, an empty reading is a failure, not data. Throws Unavailable. */
 export function refuseEmpty(
-  { snapshot: { recorded } }: Pick<RunContext, 'snapshot'>,
+  { snapshot: { recorded } }: ReadingRun,
   kind: RecordTypeName,
   count: number,
 ): void {
@@ -189,10 +197,7 @@ async function resolveIds(run: ReadingRun, count: number) {
 }
 
 /** Returns the row of a record; a record that cannot be read becomes an invalid row. */
-export function desiredOf(
-  { desire }: Pick<MirrorContacts, 'desire'>,
-  record: SourceRecord,
-): DesiredRow {
+export function desiredOf({ desire }: Contacts, record: SourceRecord): DesiredRow {
   if ('value' in record) return desire(record.value, record.where);
   return {
     kind,

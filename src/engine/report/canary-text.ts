@@ -25,7 +25,7 @@ function isOrAre(n: number, one: string, many: string): string {
 export function judgeCanary(
   guard: AskedClass,
   found: CanaryCounts,
-  { bounds, afterMs }: Pick<CanaryPolicy, 'bounds'> & { afterMs: number },
+  { bounds, afterMs }: { bounds: CanaryPolicy['bounds']; afterMs: number },
 ): string | undefined {
   const isAboutPeople = guardRows[guard].recordType === 'contact';
   if (found.of === 0)
@@ -67,7 +67,7 @@ export interface ToldCanary {
 export function tellCanary(
   guard: AskedClass,
   canary: Canary,
-  { waitMs }: Pick<CanaryPolicy, 'waitMs'>,
+  { waitMs }: { waitMs: number },
 ): ToldCanary {
   const { state, because, run, size, of, begunAt } = canary;
   const readFrom = state === 'waiting' ? instant(canary.since.at + waitMs) : null;
@@ -90,7 +90,11 @@ const reasons: Record<Canary['because'], string> = {
 export function sliceWords({
   class: of,
   ...told
-}: Pick<ToldCanary, 'class' | 'size' | 'of'>): string {
+}: {
+  class: AskedClass;
+  size: number;
+  of: number;
+}): string {
   const { recordType, words: about } = guardRows[of];
   return `a canary of ${countWords(recordType, told.size)} of ${withCommas(told.of)} ${about.planned}`;
 }

@@ -92,7 +92,7 @@ export function judge(volume: ChangeVolume, limit: Limit): HoldReason | undefine
 
 /** Returns whether the floor lets them pass, regardless of the percentage. */
 export function isFew(
-  { all, unapproved, week }: Omit<ChangeVolume, 'of'>,
+  { all, unapproved, week }: { all: number; unapproved: number; week: number },
   { floor }: Limit,
 ): boolean {
   return all <= floor && week + unapproved <= 2 * floor;

@@ -5,21 +5,28 @@ import type { ProblemClass } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 
-/** The problems with one cause. Values and keys may be personal data. */
-export interface ProblemGroup {
+/** What problems of one cause have in common. */
+interface Similar {
   class: ProblemClass;
-  kind: RecordTypeName;
   cause: ProblemCause;
+  samples: readonly Sample[];
+  fix: string;
+}
+
+interface Grouped extends Similar {
+  kind: RecordTypeName;
   /** The number of records; of a guard, the number of people or templates that await approval. */
   count: number;
   /** The option of the configuration whose field holds the values. */
   option: string | undefined;
+  others: number;
+  reason: string;
+}
+
+/** The problems with one cause. Values and keys may be personal data. */
+export interface ProblemGroup extends Grouped {
   /** The unknown values, most frequent first. */
   values: readonly UnknownValue[];
-  others: number;
-  samples: readonly Sample[];
-  reason: string;
-  fix: string;
 }
 
 interface Sample {
@@ -29,10 +36,7 @@ interface Sample {
 }
 
 /** Some problems that have everything in common but the record. */
-export interface SimilarProblems extends Omit<
-  ProblemGroup,
-  'count' | 'option' | 'values' | 'others' | 'reason'
-> {
+export interface SimilarProblems extends Similar {
   n: number;
   about: string;
   option: string | null;
@@ -55,7 +59,7 @@ const valued: ReadonlySet<ProblemCause> = new Set([
 
 export type ProblemGroups = ReturnType<typeof groupProblems>;
 
-interface Collected extends Omit<ProblemGroup, 'values'> {
+interface Collected extends Grouped {
   byName: Map<string, { text: string; unknown: UnknownValue['unknown']; records: number }>;
 }
 
@@ -63,7 +67,7 @@ export function groupProblems() {
   const found = new Map<string, Collected>();
   const reasons = new Map<string, number>();
   const whole: ProblemGroup[] = [];
-  const groupOf = (kind: RecordTypeName, one: Omit<SimilarProblems, 'kind'>): Collected => {
+  const groupOf = (kind: RecordTypeName, one: SimilarProblems): Collected => {
     const { class: of, cause, about, option, fix } = one;
     const family = JSON.stringify([of, kind, cause]);
     const name = JSON.stringify([family, option, option === null ? about : '']);
@@ -90,7 +94,7 @@ export function groupProblems() {
     return group;
   };
   return {
-    add(kind: RecordTypeName, all: Iterable<Omit<SimilarProblems, 'kind'>>): void {
+    add(kind: RecordTypeName, all: Iterable<SimilarProblems>): void {
       for (const one of all) {
         const { n, cause, value, samples } = one;
         const group = groupOf(kind, one);

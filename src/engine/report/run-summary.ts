@@ -125,7 +125,11 @@ export interface KindSummary {
 }
 
 /** Returns the summary of a run that never began: the same document with all counts at zero. */
-export function nothingDone(of: Pick<Summary, 'mirror' | 'mode' | 'reasons'>): Summary {
+export function nothingDone(of: {
+  mirror: string;
+  mode: Summary['mode'];
+  reasons: Summary['reasons'];
+}): Summary {
   const held = splitHeld(byGuard(() => 0));
   const counts = (kind: RecordTypeName) => ({
     desired: 0,
@@ -244,7 +248,10 @@ export interface PlanView {
   cannot?: readonly CannotUndo[] | undefined;
 }
 
-export interface PlannedRecord extends Pick<ChangeGroup, 'kind' | 'op' | 'held'> {
+export interface PlannedRecord {
+  kind: RecordTypeName;
+  op: ChangeGroup['op'];
+  held: ChangeGroup['held'];
   key: Key;
   /** The parts of the record that change; none for the whole record. */
   parts: string[];

@@ -317,7 +317,7 @@ function endOf(finding: Finding, row: ReturnedRow): Step {
 
 /** Returns whether the person is currently unsubscribed and is known to have done it. */
 function isStillOut(
-  { run, optOuts }: Pick<Finding, 'run' | 'optOuts'>,
+  { run, optOuts }: Finding,
   { email, channel }: { email: string; channel: string },
 ): boolean {
   if (run.doNotContact.erased()?.(email)) return false;
@@ -334,7 +334,9 @@ function isStillOut(
 const mostTold = 1_000;
 const mostMs = 60_000;
 
-type ReportDelivery = Pick<Finding, 'run' | 'optOuts' | 'returns'> & { tally: RunTally };
+interface ReportDelivery extends Finding {
+  tally: RunTally;
+}
 
 /** Reports the opt-outs that are due. Returns the expected error that stopped it, if any. */
 async function deliverReports(

@@ -17,10 +17,10 @@ import { type Memory, withMemory } from '../../store/memory/memory.ts';
 import { isLater, type KeptRun } from '../../store/tables/run-history.ts';
 import { storedDifference } from '../../engine/context/platform-knowledge.ts';
 import { boundMemory } from '../../engine/context/do-not-contact-binding.ts';
-import { quarantineOf } from '../../engine/context/platform-quarantine.ts';
+import { quarantineOf } from '../../engine/context/circuit-breaker.ts';
 import { unfinishedIn } from '../../engine/erasure/pending/unfinished-erasures.ts';
 import { openIn, storedCanaries } from '../../engine/guard/canaries.ts';
-import { pastLimit } from '../../engine/guard/guard-population.ts';
+import { pastLimit } from '../../engine/guard/guard-counts.ts';
 import { isAnyLeft } from '../../engine/guard/plan-decisions.ts';
 import {
   approvalIds,

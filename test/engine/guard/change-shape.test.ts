@@ -6,7 +6,7 @@ import type { Shape } from '../../../src/engine/report/guard-rules.ts';
 import { openSnapshot } from '../../../src/store/open-snapshot.ts';
 import type { Snapshot } from '../../../src/store/snapshot.ts';
 import { withoutYielding } from '../../../src/engine/plan/commit-plan.ts';
-import { shapeOf } from '../../../src/engine/guard/change-shape.ts';
+import { shapeOf } from '../../../src/engine/guard/guard-counts.ts';
 
 interface Person {
   id: string;

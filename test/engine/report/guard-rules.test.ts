@@ -10,7 +10,7 @@ import {
   type HoldReason,
   type ChangeVolume,
 } from '../../../src/engine/report/guard-rules.ts';
-import { judgeSwap, judgeWithdrawn } from '../../../src/engine/guard/change-shape.ts';
+import { judgeSwap, judgeWithdrawn } from '../../../src/engine/guard/guard-counts.ts';
 import { explainHeld } from '../../../src/engine/report/guard-text.ts';
 
 const limit: Limit = { percent: 10, floor: 10 };

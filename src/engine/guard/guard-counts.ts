@@ -1,7 +1,7 @@
 /**
- * Finds what the people that a run would delete have in common, how many people the CRM states
- * otherwise than before, and how many of its opt-outs it no longer states. This is slow, so it
- * works in parts.
+ * Counts what the guards judge by: the records that a percentage refers to, what the people that a
+ * run would delete have in common, how many people the CRM states otherwise than before, and how
+ * many of its opt-outs it no longer states. This is slow, so it works in parts.
  *
  * Opt-ins are withheld that would take back most of the opt-outs that the CRM stated, in all
  * channels, in one, or by one column. If a column of opt-outs comes empty, each record that stated
@@ -11,12 +11,21 @@
  */
 import { type Steps, eachPart, pagesOf } from '../context/work-in-parts.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardRows, type PopulationName } from '../../domain/guard-classes.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
-import type { HoldReason, Shape } from '../report/guard-rules.ts';
+import {
+  type ChangeVolume,
+  type HoldReason,
+  judge,
+  mostOf,
+  type Shape,
+} from '../report/guard-rules.ts';
+import { type Meta, storedFact } from '../../store/database/meta-table.ts';
+import { findingsOf, type Known, type RunParts } from '../context/run-results.ts';
+import type { RunContext } from '../context/run-context.ts';
 import type { FreshId, NotIn } from '../../store/holds/change-shape.ts';
 import type { Counts } from '../../store/holds/judged-changes.ts';
-import type { MirrorContacts } from '../context/mirror-context.ts';
+import { type MirrorContacts, onlyKey } from '../context/mirror-context.ts';
 
 /** Only people have a shape, because only they have a mail domain and a CRM id. */
 const guardedKind = 'contact';
@@ -62,7 +71,7 @@ export function* shapeOf(run: Whole, guard: GuardClass): Steps<Shape> {
 }
 
 /** Counts the records that we own, and how many of them have this mail domain. */
-export function* ownedOf(
+function* ownedOf(
   { snapshot: { shaping, ranges } }: Whole,
   kind: RecordTypeName,
   domain = '',
@@ -202,4 +211,122 @@ export function* holdWithdrawn({ snapshot }: Whole, of: GuardClass): Steps {
   yield* eachPart(guarded.ranges(of), (range) => {
     stage(() => void guarded.withdrawals.hold({ ...range, guard: of }));
   });
+}
+
+const dayMs = 86_400_000;
+
+const subscribed = storedFact<{ at: number; n: number }>(
+  'subscribed',
+  'the number of subscribed people',
+);
+
+/** How many records the guards' percentages refer to. */
+export type Populations = ReturnType<typeof populationsOf>;
+
+interface Counted {
+  run: RunContext;
+  parts: RunParts;
+  known: Known;
+}
+
+/**
+ * Counts the records that the percentages of the guard classes refer to, each class once in a run:
+ * `before` has been counted.
+ */
+export function populationsOf(
+  { run, parts, known }: Counted,
+  before: Readonly<Partial<Record<GuardClass, number>>>,
+) {
+  const counted = { ...before };
+  const { shaping, meta, transaction } = run.snapshot;
+
+  /** Counts the subscribed people that the class does not change in this run, up to `enough`. */
+  function* others(guard: GuardClass, enough = Infinity): Steps<number> {
+    const { recordType: name } = guardRows[guard];
+    const channels = name === 'contact' ? (parts.contacts?.channels ?? []) : [];
+    let n = 0;
+    yield* eachPart(shaping.spansOfKnown(name), (range) => {
+      n += shaping.subscribed(name, { ...range, guard }, channels);
+      return n < enough;
+    });
+    return n;
+  }
+
+  /**
+   * `asked` is the number of the records that this run would change.
+   *
+   *   owned        recorded as ours
+   *   known        ours, including those adopted by this run
+   *   subscribed   ours, including those adopted by this run, and subscribed in at least one
+   *                channel of the mirror: as the platform shows it, or as recorded if nothing was
+   *                listed. Counted before the run's own opt-outs. A run about one person uses a
+   *                count from the last day, if any
+   *   wanted       in the source, and asking for something
+   */
+  const populations: Readonly<
+    Record<PopulationName, (of: GuardClass, asked: number) => Steps<number>>
+  > = {
+    *owned(of) {
+      return (yield* ownedOf(run, guardRows[of].recordType)).all;
+    },
+    *known(of) {
+      const { recordType: kind } = guardRows[of];
+      let n = 0;
+      yield* eachPart(shaping.spansOfKnown(kind), (range) => {
+        n += shaping.known(kind, range);
+      });
+      return n;
+    },
+    *subscribed(of, asked) {
+      const at = run.clock.now();
+      const kept = onlyKey(run) === undefined ? undefined : subscribed.read(meta);
+      if (kept && Math.abs(at - kept.at) < dayMs) return kept.n;
+      const n = asked + (yield* others(of));
+      if (run.writes) transaction(() => subscribed.write(meta, { at, n }));
+      return n;
+    },
+    // eslint-disable-next-line require-yield
+    *wanted(of) {
+      return findingsOf(known, guardRows[of].recordType).sizes.wanted;
+    },
+  };
+
+  return {
+    counted,
+    others,
+    *count(of: GuardClass, asked: number): Steps<number> {
+      return (counted[of] ??= yield* populations[guardRows[of].population](of, asked));
+    },
+  };
+}
+
+/**
+ * Opt-outs caused by events and by `sync --person` that exceeded the limit; `at` is in milliseconds
+ * since the epoch.
+ */
+export interface PastLimit {
+  at: number;
+  people: number;
+  most: number;
+}
+
+const optOutsPastLimit = storedFact<PastLimit>(
+  'opt-outs past the limit',
+  'the opt-outs past the limit',
+);
+
+/** Records that opt-outs which are never held have exceeded the limit. */
+export function noteVolume(run: RunContext, of: GuardClass, asked: ChangeVolume): void {
+  const limit = run.guards[of];
+  if (!run.writes || !judge(asked, limit)) return;
+  const { meta, transaction } = run.snapshot;
+  const people = asked.week + asked.unapproved;
+  const note: PastLimit = { at: run.clock.now(), people, most: 2 * mostOf(asked, limit) };
+  transaction(() => optOutsPastLimit.write(meta, note));
+}
+
+/** Returns the record of the last day, or undefined if there is none. */
+export function pastLimit(meta: Meta, now: number): PastLimit | undefined {
+  const kept = optOutsPastLimit.read(meta);
+  return kept && Math.abs(now - kept.at) < dayMs ? kept : undefined;
 }
