@@ -92,71 +92,54 @@ interface Case {
 
 const other = { kind: ['template'], key: ['bob'] };
 const record = [of.kind, of.key] as const;
-const planned = (snapshot: Snapshot, guard: 'opt_out' | 'opt_in', op: 'opt_out' | 'opt_in') =>
-  snapshot.staging.addPlanned({
-    ...of,
-    op,
-    part: 'news',
-    target: 'c1',
-    body: '{}',
-    phase: 0,
-    guard,
-  });
+/** Stages an opt-out, and excuses it if that is due. */
+function excused({ staging, guarded }: Snapshot): number {
+  const optOut = { op: 'opt_out', guard: 'opt_out', part: 'news', target: 'c1' } as const;
+  staging.addPlanned({ ...of, ...optOut, body: '{}', phase: 0 });
+  return guarded.excuse({ ...everything, guard: 'opt_out', run: 'this' });
+}
 
+// prettier-ignore
 const cases: Record<string, Case> = {
   'problems.get': {
-    table: 'problem',
-    row: problem,
+    table: 'problem', row: problem,
     not: { ...other, class: ['invalid'], part: ['product'], target: ['c1'] },
     finds: ({ problems }) => problems.get({ ...of, class: 'rejected', part: 'news' }),
   },
   'problems.drop': {
-    table: 'problem',
-    row: problem,
-    not: { ...other, part: ['product'], target: ['c1'] },
-    also: { class: ['conflict'] },
+    table: 'problem', row: problem,
+    not: { ...other, part: ['product'], target: ['c1'] }, also: { class: ['conflict'] },
     finds: ({ problems }) => problems.drop({ ...of, part: 'news' }),
   },
   'problems.parked': {
-    table: 'problem',
-    row: problem,
+    table: 'problem', row: problem,
     not: { ...other, desired: [null] },
     finds: ({ problems }) => problems.parked(...record),
   },
   'problems.countParked': {
-    table: 'problem',
-    row: problem,
+    table: 'problem', row: problem,
     not: { kind: ['template'], desired: [null] },
     finds: ({ problems }) => problems.countParked('contact'),
   },
   'problems.forgetUnnoticedOf': {
-    table: 'problem',
-    row: { ...problem, desired: null },
+    table: 'problem', row: { ...problem, desired: null },
     not: { ...other, desired: ['x', ''] },
     finds: ({ problems }) => problems.forgetUnnoticedOf(of),
   },
   'problems.forgetUnnoticed': {
-    table: 'problem',
-    row: { ...problem, desired: null },
+    table: 'problem', row: { ...problem, desired: null },
     not: { kind: ['template'], key: ['taken'], desired: ['x', ''] },
     finds: ({ problems }) => problems.forgetUnnoticed({ ...range, but: ['taken'] }),
   },
   'problems.dropUnnamed': {
-    table: 'problem',
-    row: problem,
+    table: 'problem', row: problem,
     not: { kind: ['template'], key: ['taken'], desired: [null, ''], retry_at: [5] },
     finds: ({ problems }) => problems.dropUnnamed({ kind: 'contact', but: ['taken'] }),
   },
   'problems.adopt, of what is known': {
-    table: 'problem',
-    row: { ...unmanaged, value: 'a' },
+    table: 'problem', row: { ...unmanaged, value: 'a' },
     not: {
-      ...other,
-      class: ['invalid'],
-      part: ['x'],
-      reason: ['x'],
-      fix: ['x'],
-      value: ['b', null],
+      ...other, class: ['invalid'], part: ['x'], reason: ['x'], fix: ['x'], value: ['b', null],
     },
     finds({ problems, staging }) {
       const known = { class: 'conflict', part: 'news', reason: 'no', fix: '', value: 'a' } as const;
@@ -165,67 +148,51 @@ const cases: Record<string, Case> = {
     },
   },
   'retryLater.due': {
-    table: 'problem',
-    row: { ...problem, retry_at: 5 },
+    table: 'problem', row: { ...problem, retry_at: 5 },
     not: { kind: ['template'], desired: [null], retry_at: [6, null] },
     finds: ({ retryLater }) => retryLater.due('contact', 5),
   },
   'retryLater.release': {
-    table: 'problem',
-    row: problem,
+    table: 'problem', row: problem,
     not: { ...other, desired: [null] },
     finds: ({ retryLater }) => retryLater.release(of),
   },
   'retryLater.parts': {
-    table: 'problem',
-    row: { ...unmanaged, key: 'news' },
+    table: 'problem', row: { ...unmanaged, key: 'news' },
     not: { kind: ['template'], class: ['invalid'], key: ['ann'] },
     finds: ({ retryLater }) => retryLater.parts('contact'),
   },
   'retryLater.conflicts': {
-    table: 'problem',
-    row: { ...unmanaged, decided: null },
+    table: 'problem', row: { ...unmanaged, decided: null },
     not: { kind: ['template'], class: ['invalid'], key: ['news'], decided: ['acknowledged'] },
     finds: ({ retryLater }) => retryLater.conflicts('contact', 9),
   },
   'unmanaged.decided': {
-    table: 'problem',
-    row: unmanaged,
+    table: 'problem', row: unmanaged,
     not: { ...other, cause: ['platform-refused'], decided: ['acknowledged', null] },
     finds: (snapshot) => snapshot.unmanaged.decided(...record, 'opt_out'),
   },
   'unmanaged.decide': {
-    table: 'problem',
-    row: unmanaged,
+    table: 'problem', row: unmanaged,
     not: { ...other, part: ['product'], cause: ['platform-refused'] },
     finds: (snapshot) =>
       snapshot.unmanaged.decide({ ...of, part: 'news', as: 'acknowledged', fix: '' }),
   },
   'journal.isPlanned': {
-    table: 'change',
-    row: { ...change, state: 'planned' },
+    table: 'change', row: { ...change, state: 'planned' },
     not: { ...other, state: ['sent', 'stale'] },
     finds: ({ journal }) => journal.isPlanned(...record),
   },
   'journal.isDoneSince': {
-    table: 'change',
-    row: change,
-    not: { ...other, state: ['rejected', 'unknown'], ended_at: [4] },
-    also: { ended_at: [6] },
+    table: 'change', row: change,
+    not: { ...other, state: ['rejected', 'unknown'], ended_at: [4] }, also: { ended_at: [6] },
     finds: ({ journal }) => journal.isDoneSince(...record, 5),
   },
   'journal.isDone': {
-    table: 'change',
-    row: change,
+    table: 'change', row: change,
     not: {
-      kind: ['template'],
-      key: ['bob'],
-      run: ['s'],
-      phase: [1],
-      op: ['opt_in'],
-      part: ['product'],
-      target: ['c2'],
-      state: ['sent'],
+      kind: ['template'], key: ['bob'], run: ['s'], phase: [1], op: ['opt_in'],
+      part: ['product'], target: ['c2'], state: ['sent'],
     },
     finds: ({ journal }) =>
       journal.isDone({
@@ -244,27 +211,23 @@ const cases: Record<string, Case> = {
       }),
   },
   'journal.open': {
-    table: 'change',
-    row: { ...change, state: 'sent' },
+    table: 'change', row: { ...change, state: 'sent' },
     not: { kind: ['template'], state: ['planned', 'acked', 'rejected', 'stale'] },
     also: { state: ['unknown'] },
     finds: ({ journal }) => journal.open('contact'),
   },
   'journal.doubt': {
-    table: 'change',
-    row: { ...change, state: 'sent' },
+    table: 'change', row: { ...change, state: 'sent' },
     not: { kind: ['template'], state: ['planned', 'acked'], run: ['beside'] },
     finds: ({ journal }) => journal.doubt('contact', ['beside']),
   },
   'journal.hasLeft': {
-    table: 'change',
-    row: { ...change, state: 'planned' },
+    table: 'change', row: { ...change, state: 'planned' },
     not: { kind: ['template'], state: ['sent'], run: ['beside'] },
     finds: ({ journal }) => journal.hasLeft('contact', ['beside']),
   },
   'journal.prune': {
-    table: 'unaudited',
-    row: { writer: 'w', at: 1, change: 2, outcome: 'acked' },
+    table: 'unaudited', row: { writer: 'w', at: 1, change: 2, outcome: 'acked' },
     not: { change: [1] },
     beside: [['change', change]],
     finds({ journal, runs }) {
@@ -274,62 +237,37 @@ const cases: Record<string, Case> = {
     },
   },
   'runChanges.lastAt': {
-    table: 'change',
-    row: change,
+    table: 'change', row: change,
     not: { ...other, state: ['rejected'] },
     finds: ({ runChanges }) => runChanges.lastAt(...record) ?? 0,
   },
   'guarded.sentSince': {
-    table: 'change',
-    row: change,
+    table: 'change', row: change,
     not: {
-      guard: ['delete', null],
-      sent_at: [4, null],
-      run: ['this'],
-      approved: ['plan'],
+      guard: ['delete', null], sent_at: [4, null], run: ['this'], approved: ['plan'],
       state: ['planned', 'stale', 'rejected'],
     },
     also: { state: ['sent', 'unknown'], sent_at: [6] },
     finds: ({ guarded }) => guarded.sentSince({ guard: 'opt_out', since: 5, run: 'this' }),
   },
   'guarded.excuse': {
-    table: 'change',
-    row: { ...change, state: 'stale' },
+    table: 'change', row: { ...change, state: 'stale' },
     not: {
-      kind: ['template'],
-      key: ['bob'],
-      part: ['product'],
-      op: ['opt_in'],
-      run: ['this'],
-      state: ['acked', 'sent'],
-      guard: ['delete'],
+      kind: ['template'], key: ['bob'], part: ['product'], op: ['opt_in'], run: ['this'],
+      state: ['acked', 'sent'], guard: ['delete'],
     },
     also: { state: ['rejected'], guard: [null] },
-    beside: [
-      ['stated', stated],
-      ['origin', origin],
-    ],
-    finds(snapshot) {
-      planned(snapshot, 'opt_out', 'opt_out');
-      return snapshot.guarded.excuse({ ...everything, guard: 'opt_out', run: 'this' });
-    },
+    beside: [['stated', stated], ['origin', origin]],
+    finds: excused,
   },
   'guarded.excuse, by what was stated': {
-    table: 'stated',
-    row: stated,
+    table: 'stated', row: stated,
     not: { kind: ['template'], id: ['2'], part: ['product'], says: ['none', 'unread'] },
-    beside: [
-      ['change', { ...change, state: 'stale' }],
-      ['origin', origin],
-    ],
-    finds(snapshot) {
-      planned(snapshot, 'opt_out', 'opt_out');
-      return snapshot.guarded.excuse({ ...everything, guard: 'opt_out', run: 'this' });
-    },
+    beside: [['change', { ...change, state: 'stale' }], ['origin', origin]],
+    finds: excused,
   },
   'guarded.withdrawals.stated': {
-    table: 'stated',
-    row: stated,
+    table: 'stated', row: stated,
     not: { kind: ['template'], part: ['product'], says: ['none', 'opt_in'], gone_at: [5] },
     also: { says: ['unread'] },
     finds: ({ guarded: { withdrawals } }) =>
@@ -338,8 +276,7 @@ const cases: Record<string, Case> = {
         .reduce((sum, { n }) => sum + n, 0),
   },
   'guarded.canary.sent': {
-    table: 'change',
-    row: { ...change, op: 'opt_in', guard: 'opt_in' },
+    table: 'change', row: { ...change, op: 'opt_in', guard: 'opt_in' },
     not: { guard: ['delete'], state: ['sent', 'stale'], run: ['undo', 'one', 'before'] },
     also: { state: ['rejected'], run: ['fast'] },
     beside: [
@@ -352,90 +289,73 @@ const cases: Record<string, Case> = {
     finds: ({ guarded }) => guarded.canary.sent({ guard: 'opt_in', run: 'r' }),
   },
   'optOutReports.dueOf': {
-    table: 'returned',
-    row: returned,
+    table: 'returned', row: returned,
     not: { ...other, state: ['sent', 'acked', 'needless'], retry_at: [6, null] },
     also: { state: ['planned', 'unknown'] },
     finds: ({ optOutReports }) => optOutReports.dueOf({ ...of, at: 5, count: 9 }),
   },
   'optOutReports.due': {
-    table: 'returned',
-    row: returned,
+    table: 'returned', row: returned,
     not: { kind: ['template'], state: ['sent', 'acked', 'needless'], retry_at: [6, null] },
     finds: ({ optOutReports }) => optOutReports.due({ kind: 'contact', at: 5, count: 9 }),
   },
   'optOutReports.doubt': {
-    table: 'returned',
-    row: { ...returned, state: 'sent' },
+    table: 'returned', row: { ...returned, state: 'sent' },
     not: { kind: ['template'], state: ['planned', 'rejected'], run: ['beside'] },
     finds: ({ optOutReports }) => optOutReports.doubt('contact', ['beside']),
   },
   'optOutReports.release': {
-    table: 'returned',
-    row: returned,
+    table: 'returned', row: returned,
     not: { ...other, state: ['planned', 'acked'] },
     finds: ({ optOutReports }) => optOutReports.release(of),
   },
   'optOutReports.prune': {
-    table: 'returned',
-    row: returned,
+    table: 'returned', row: returned,
     not: { key: ['bob'], state: ['planned', 'sent', 'unknown'], ended_at: [6, null] },
     also: { state: ['acked', 'needless'] },
     beside: [['recorded', { ...recorded, key: 'bob' }]],
     finds: ({ optOutReports }) => optOutReports.prune(6),
   },
   'recorded.ofOrigin': {
-    table: 'origin',
-    row: origin,
+    table: 'origin', row: origin,
     not: { kind: ['template'], id: ['2'], key: ['bob', 'this'] },
-    beside: [
-      ['recorded', recorded],
-      ['recorded', { ...recorded, key: 'this' }],
-    ],
+    beside: [['recorded', recorded], ['recorded', { ...recorded, key: 'this' }]],
     finds: (snapshot) => snapshot.recorded.ofOrigin('contact', '1', 'this'),
   },
   'recorded.hasLaterOrigin': {
-    table: 'origin',
-    row: { ...origin, id: '2', since: 2 },
+    table: 'origin', row: { ...origin, id: '2', since: 2 },
     not: { ...other, since: [1] },
     beside: [['origin', origin]],
     finds: (snapshot) => snapshot.recorded.hasLaterOrigin('contact', '1', 'ann'),
   },
   'recorded.everOfId': {
-    table: 'recorded',
-    row: recorded,
+    table: 'recorded', row: recorded,
     not: { kind: ['template'], key: ['this'], id: ['c2', null] },
     also: { body: ['{"renamed":[{"id":"c1"}]}'] },
     finds: (snapshot) => snapshot.recorded.everOfId({ kind: 'contact', id: 'c1', notKey: 'this' }),
   },
   'recorded.everOfId, of a renamed contact': {
-    table: 'recorded',
-    row: { ...recorded, id: null, body: '{"renamed":[{"id":"c1"}]}' },
+    table: 'recorded', row: { ...recorded, id: null, body: '{"renamed":[{"id":"c1"}]}' },
     not: { kind: ['template'], key: ['this'], body: ['{"renamed":[{"id":"c2"}]}', '{}'] },
     finds: (snapshot) => snapshot.recorded.everOfId({ kind: 'contact', id: 'c1', notKey: 'this' }),
   },
   'stated.optOutsOf': {
-    table: 'stated',
-    row: { ...stated, stated_by: 'm' },
-    not: { ...other, says: ['none', 'opt_in'] },
-    also: { says: ['unread'] },
+    table: 'stated', row: { ...stated, stated_by: 'm' },
+    not: { ...other, says: ['none', 'opt_in'] }, also: { says: ['unread'] },
     finds: (snapshot) => snapshot.stated.optOutsOf({ ...of, ids: [], mapping: 'm' }),
   },
   'stated.optOutsOf, by an id': {
-    table: 'stated',
-    row: { ...stated, key: 'former' },
+    table: 'stated', row: { ...stated, key: 'former' },
     not: { kind: ['template'], id: ['2'], says: ['none', 'unread'] },
     finds: (snapshot) => snapshot.stated.optOutsOf({ ...of, ids: ['1'], mapping: 'm' }),
   },
   'absences.waitAnew': {
-    table: 'absence',
-    row: absence,
+    table: 'absence', row: absence,
     not: { ...other, waited_ms: [null] },
     finds: ({ absences }) => absences.waitAnew({ ...of, at: 9, platformAt: undefined }),
   },
   'absences.summary': {
-    table: 'absence',
-    row: absence,
+    table: 'absence', row: absence,
     not: { ...other, key: ['bob', 'noted', 'gone'] },
     beside: [
       ['recorded', recorded],
@@ -445,8 +365,7 @@ const cases: Record<string, Case> = {
     finds: ({ absences }) => absences.summary({ kind: 'contact', adopted: false }).due,
   },
   'runs.proven': {
-    table: 'run',
-    row: run,
+    table: 'run', row: run,
     not: {
       mode: ['fast', 'undo'],
       status: ['failed', 'held', 'interrupted', 'running'],
@@ -462,19 +381,13 @@ const cases: Record<string, Case> = {
     finds: ({ runs }) => runs.proven(),
   },
   'runs.lastMapping': {
-    table: 'run',
-    row: run,
+    table: 'run', row: run,
     not: {
-      id: ['this'],
-      mode: ['undo', 'single'],
-      status: ['failed', 'running'],
-      asked: ['{}'],
+      id: ['this'], mode: ['undo', 'single'], status: ['failed', 'running'], asked: ['{}'],
       summary: [summary({ only: 'templates' })],
     },
     also: {
-      mode: ['fast'],
-      status: ['rejected', 'held'],
-      summary: [summary({ only: 'contacts' })],
+      mode: ['fast'], status: ['rejected', 'held'], summary: [summary({ only: 'contacts' })],
     },
     finds: ({ runs }) => runs.lastMapping('this'),
   },

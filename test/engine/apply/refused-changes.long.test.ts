@@ -70,15 +70,6 @@ describe('a 404 to an enrolment by email', () => {
     expect((await world.sync()).status).toBe('done');
     expect(world.writes()).toEqual([]);
   });
-
-  test('does not stop a channel with a success before', async () => {
-    const world = await contactsOnly();
-    world.people([{ email: 'a@example.com', news: 'yes' }, ...people(8, { news: 'yes' })]);
-    world.server.fail((one) => isEnrolment(one) && one.nth > 1, answering(404), 6);
-    const summary = await world.sync();
-    expect(summary).toMatchObject({ status: 'rejected', reasons: [], contacts: { rejected: 6 } });
-    expect(world.emulator.world.contacts()).toHaveLength(3);
-  });
 });
 
 describe.each([400, 422])('%i', (status) => {

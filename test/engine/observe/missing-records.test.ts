@@ -89,6 +89,14 @@ test('a contact that is found joins the listing, and completes it', async () => 
   expect(countOf(asked, 'search=')).toBe(0);
 });
 
+test('a first page that is not full does not end a list whose total tells of more', async () => {
+  const { stage, now, asked } = await known(150);
+  const hidden = stage.emulator.world.contacts()[0]?.email;
+  now.hides = (email) => email === hidden;
+  expect((await stage.sync()).contacts).toMatchObject({ observed: 150, conflicts: 0 });
+  expect(countOf(asked, '/retrieve/')).toBe(1);
+});
+
 test('a contact that is looked up and gone counts as gone in an uncertified listing', async () => {
   const { stage, now, asked } = await known(5);
   now.more = 1;

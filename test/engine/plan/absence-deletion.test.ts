@@ -188,17 +188,11 @@ describe('with a wrong clock', () => {
       },
   });
 
-  const once = [0, 10, 9].map((after) => ({ after, ahead: after === 10 ? 720 : 0 }));
-  const putBack = [0, 20, 20].map((after) => ({ after, ahead: after && -21 }));
   // prettier-ignore
   test.each<[string, { after: number; ahead: number }[], string[]]>([
     ['right all the time',                        [{ after: 0, ahead: 0 }, { after: 20, ahead: 0 }], both],
-    ['30 days behind first, right soon after',    [{ after: 0, ahead: -720 }, { after: 0, ahead: 0 }], []],
     ['30 days ahead later',                       [{ after: 0, ahead: 0 }, { after: 1, ahead: 720 }], []],
-    ['put back: that adds nothing',               [{ after: 0, ahead: 0 }, { after: 20, ahead: -21 }], []],
-    ['put back, then right for long enough',      putBack, both],
     ['ahead by the same all the time',            [{ after: 0, ahead: 720 }, { after: 20, ahead: 720 }], both],
-    ['ahead once, in between',                    once, []],
   ])('our clock: %s', async (_, runs, expected) => {
     expect(await readings(runs)).toEqual(expected);
   });
@@ -206,9 +200,7 @@ describe('with a wrong clock', () => {
   // prettier-ignore
   test.each<[string, (number | undefined)[], number, string[]]>([
     ['ahead by 30 days later',               [0, 720], 1, []],
-    ['put back: that adds nothing',          [0, -21], 20, []],
     ['not told at all: ours counts alone',   [undefined, undefined], 20, both],
-    ['not told at first: ours counts alone', [undefined, 0], 20, both],
     ['not told later: it is waited for',     [0, undefined], 20, []],
   ])('the clock of the platform: %s', async (_, told, after, expected) => {
     const now = { run: 0 };
