@@ -146,3 +146,16 @@ test('who left all mail has left since it was seen first, however often it is se
   expect(leftIn(first)).toEqual({ after: NOON, by: LATER });
   expect(leftIn(again)).toEqual(leftIn(first));
 });
+
+test.each<[string, Record<string, string>, string, boolean]>([
+  ['a channel', { newsletter: 'no' }, NEWS, true],
+  ['another channel', { product: 'no' }, NEWS, false],
+  ['one channel of all', { newsletter: 'no' }, '*', false],
+  ['all channels', { newsletter: 'no', product: 'no' }, '*', true],
+])(
+  'an opt-out from %s is stated by the record, and needs no report: %j, %s',
+  (_, says, channel, is) => {
+    const outs = outsOf([NEWS, PRODUCT], { resubscribe: 'never' });
+    expect(outs.saysSo(wish(says), { channel })).toBe(is);
+  },
+);

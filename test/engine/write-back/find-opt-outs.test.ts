@@ -2,7 +2,14 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { WriteBack } from '../../../src/sources/source.ts';
 import { begun, keep } from '../../../src/engine/erasure/pending/unfinished-erasures.ts';
-import { hearing, type Stage, ann, record, stageOf } from '../../support/engine/engine-stage.ts';
+import {
+  hearing,
+  type Stage,
+  ann,
+  record,
+  stageOf,
+  wish,
+} from '../../support/engine/engine-stage.ts';
 
 const bob = 'bob@example.com';
 const look = async (stage: Stage) => stage.clock.run(stage.look());
@@ -53,6 +60,18 @@ test('an opt-out of an erasure that has not ended is not reported', async () => 
   stage.emulator.dashboard.leave(ann, 'ch_news');
   await stage.sync();
   expect(told()).toEqual([]);
+});
+
+test('an opt-out that the CRM refused is needless once the CRM states it', async () => {
+  const { stage } = await settled({
+    async *tell(batch) {
+      for (const _ of batch) yield { is: 'rejected', reason: 'no such field', fix: 'add it' };
+    },
+  });
+  stage.emulator.dashboard.leave(ann, 'ch_news');
+  expect((await stage.sync()).returns).toMatchObject({ rejected: 1 });
+  wish(stage, '1', 'no');
+  expect((await stage.sync()).returns).toMatchObject({ rejected: 0, waiting: 0 });
 });
 
 test('a failed reading concludes nothing, and nothing is reported for it', async () => {
