@@ -6,9 +6,15 @@
 import type { Command } from 'commander';
 import type { FlagsOf } from '../compose/command-options.ts';
 import { changeCrm, changePlatform, claims, type Claims } from '../trials/demo/sample-people.ts';
-import { checkClaims, type ClaimResult, lookBefore, writesIn } from '../trials/demo/claim-check.ts';
+import {
+  checkClaims,
+  type ClaimResult,
+  lookBefore,
+  writesIn,
+  pass,
+  type Passed,
+} from '../trials/demo/claim-check.ts';
 import { createPage, type DemoPage, leave } from '../trials/demo/demo-page.ts';
-import { pass, type Passed } from '../trials/demo/demo-run.ts';
 import {
   enrolmentsPerSecond,
   openStage,

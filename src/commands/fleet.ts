@@ -15,8 +15,10 @@ import {
   type Workable,
 } from '../worker/mirror-folder.ts';
 import { drainNode, type Fleet, isWithoutDisk, readFleet } from '../compose/fleet/fleet.ts';
-import { fleetSections, type ShownFleet, shownFleet } from '../views/status/fleet-sections.ts';
 import {
+  fleetSections,
+  type ShownFleet,
+  shownFleet,
   mirrorRow,
   mirrorsSections,
   readStanding,

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { type FlagsOf, naming, verbose } from '../compose/command-options.ts';
 import { renderProblem } from '../domain/errors.ts';
 import { attentionOf } from '../views/status/attention.ts';
-import { askRedis } from '../views/status/next-runs.ts';
+import { askRedis, currentStatusOf } from '../views/status/status-document.ts';
 import { look, print } from '../app/snapshot-command.ts';
 import { exitCode } from '../compose/output/failure-report.ts';
 import { loadConfig } from '../config/load-config.ts';
@@ -10,7 +10,6 @@ import { mirrorRow, mirrorsSections, readStanding, sortMirrors } from '../views/
 import { namedTwice, nothingDue } from '../worker/mirror-folder.ts';
 import { readFolder } from './fleet.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { currentStatusOf } from '../views/status/status-document.ts';
 import { attentionSection, statusSection } from '../views/status/status-sections.ts';
 
 export const options = {

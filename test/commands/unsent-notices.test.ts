@@ -1,11 +1,7 @@
 /** What ended while its receiver was away is told once the receiver answers again. */
 import { expect, test } from 'vitest';
 import type { Notice } from '../../src/views/status/trouble-notice.ts';
-import {
-  afterAttempt,
-  solvedNotices,
-  type Told,
-} from '../../src/worker/notifications/told-memory.ts';
+import { afterAttempt, solvedNotices, type Told } from '../../src/worker/notifications/notifier.ts';
 import { receiver, refusing, reporting } from '../support/commands/notice-receivers.ts';
 import { untilHolds } from '../support/waiting.ts';
 

@@ -50,7 +50,9 @@ export async function historySection(request: PageRequest): Promise<Html> {
       if (unreadable(error)) return [];
       throw error;
     });
-  const shown = plots.filter(({ series }) => series.some(hasValue));
+  const shown = plots.filter(({ series }) =>
+    series.some(({ values }) => values.some((value) => value !== null && value > 0)),
+  );
   const none = plots.filter((plot) => !shown.includes(plot)).map(({ title }) => title);
   const link = (name: string): Html => {
     const href = `${linkTo(request)}?range=${encodeURIComponent(name)}#history`;
@@ -67,10 +69,6 @@ export async function historySection(request: PageRequest): Promise<Html> {
 }
 
 const noHistory = html`<p class="quiet">There is no history yet: the first run begins it.</p>`;
-
-function hasValue({ values }: Series): boolean {
-  return values.some((value) => value !== null && value > 0);
-}
 
 function plotsOf(request: PageRequest, { snapshot, now }: Seen, ms: number): Plot[] {
   if (snapshot?.figures.firstSince(0) === undefined) return [];

@@ -12,8 +12,9 @@ import { isExpected } from '../../domain/errors.ts';
 import { inTurns } from '../../engine/context/work-in-parts.ts';
 import { mirrorStates } from '../../views/status/status-sections.ts';
 import type { ConsoleMirror } from '../view/console-mirror.ts';
-import { fleetSections, shownFleet } from '../../views/status/fleet-sections.ts';
 import {
+  fleetSections,
+  shownFleet,
   countStates,
   fixOf,
   mirrorsSections,

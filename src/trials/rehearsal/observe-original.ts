@@ -4,6 +4,8 @@
  *
  * Each source is read once, and gives the same records to every run of a rehearsal. The CRM is
  * really read, but only when a run asks for something that was not read before.
+ *
+ * A rehearsal has two ways to a platform: the real one, which is only read, and an emulator.
  */
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +20,7 @@ import { connect } from '../../compose/platform-connection.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import { runNow } from '../../app/run/run-command.ts';
 import type { Config } from '../../config/config.ts';
-import type { Random } from '../../domain/clock.ts';
+import type { Random, Clock } from '../../domain/clock.ts';
 import type { StatedLimit } from '../../domain/route-limit.ts';
 import { median } from '../../domain/values/counted.ts';
 import { factsIn } from '../../engine/context/platform-knowledge.ts';
@@ -30,9 +32,11 @@ import { systemClock } from '../../http/system-clock.ts';
 import type { PlatformFacts } from '../../records/platform-facts.ts';
 import { backUp } from '../../store/database/database-backup.ts';
 import { type PlatformView, watched } from './platform-view.ts';
-import { onlyReads } from './transports.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Certificate, ReadRequest, Source, SourceRecord } from '../../sources/source.ts';
+import { Unavailable } from '../../domain/errors.ts';
+import type { Answer, Send } from '../../domain/exchange.ts';
+import type { Emulator } from '../../emulator/emulator.ts';
 
 export interface Original {
   config: Config;
@@ -220,4 +224,52 @@ async function* replay(
   } finally {
     await hold(reading.return({ complete: false, reading: '', why: '', fix: '' }));
   }
+}
+
+/** Refuses every request that could change something on the platform. `count` counts the others. */
+export function onlyReads(send: Send) {
+  let sent = 0;
+  const only: Send = async (request, signal) => {
+    if (request.method !== 'GET') {
+      throw new Error(`a rehearsal only reads the platform, and this is a ${request.method}`);
+    }
+    sent += 1;
+    return send(request, signal);
+  };
+  return { send: only, count: () => sent };
+}
+
+/** The way to an emulator in this process. */
+interface Way {
+  clock: Clock;
+  /** How long a request and its response travel together. */
+  latencyMs: number;
+  /** After this time, a request has no response. */
+  timeoutMs: number;
+}
+
+/** Returns a function that sends requests to the emulator, on which its faults occur. */
+export function sendInProcess(receive: Emulator['receive'], way: Way): Send {
+  const { clock, latencyMs, timeoutMs } = way;
+  const lost = (why: string) => new Unavailable(`the platform ${why}`, { acted: 'maybe' });
+  const travel = async (ms: number, signal: AbortSignal | undefined): Promise<void> => {
+    try {
+      await clock.sleep(Math.min(ms, timeoutMs), signal);
+    } catch {
+      throw lost('was left before its answer was complete: asked to stop');
+    }
+    if (ms >= timeoutMs) throw lost(`did not answer within ${timeoutMs} ms`);
+  };
+  return async (request, signal): Promise<Answer> => {
+    signal?.throwIfAborted();
+    await travel(latencyMs, signal);
+    const headers = { ...request.headers, 'user-agent': 'crm-mirror' };
+    const delivery = receive({ ...request, headers });
+    if (delivery.is === 'whole') {
+      if (delivery.delayMs > 0) await travel(delivery.delayMs, signal);
+      return delivery.answer;
+    }
+    if (delivery.is === 'silence') await travel(timeoutMs, signal);
+    throw lost('cut the connection');
+  };
 }

@@ -15,10 +15,9 @@ import { missingWords } from '../lookup/missing-people.ts';
 import { heldReason } from '../lookup/standing-problems.ts';
 import type { Item, Section, Tone } from '../sections.ts';
 import { type Attention, endOf, heldWords } from './attention.ts';
-import type { NextRuns } from './next-runs.ts';
+import type { NextRuns, CurrentStatus } from './status-document.ts';
 import type { ToldRun } from './run-history.ts';
 import { statusWords, tookWords } from './run-sections.ts';
-import type { CurrentStatus } from './status-document.ts';
 
 /** A line that says how many of something names the first of them in its notes. */
 export function attentionSection(status: CurrentStatus, attention: readonly Attention[]): Section {

@@ -16,9 +16,12 @@ import {
   type PlatformView,
   watched,
 } from '../../../src/trials/rehearsal/platform-view.ts';
-import { onlyReads, sendInProcess } from '../../../src/trials/rehearsal/transports.ts';
+import {
+  onlyReads,
+  sendInProcess,
+  copyForRehearsal,
+} from '../../../src/trials/rehearsal/observe-original.ts';
 import type { VirtualClock } from '../../../src/trials/rehearsal/virtual-clock.ts';
-import { copyForRehearsal } from '../../../src/trials/rehearsal/observe-original.ts';
 import { lookInto, openForRun, openSnapshot } from '../../../src/store/open-snapshot.ts';
 import type { Source } from '../../../src/sources/source.ts';
 import { virtualClock } from '../../support/waiting.ts';

@@ -4,7 +4,7 @@ import { createEmulator } from '../../../src/emulator/emulator.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { Unavailable } from '../../../src/domain/errors.ts';
 import type { Method, Request } from '../../../src/domain/exchange.ts';
-import { onlyReads, sendInProcess } from '../../../src/trials/rehearsal/transports.ts';
+import { onlyReads, sendInProcess } from '../../../src/trials/rehearsal/observe-original.ts';
 import { virtualClock } from '../../support/waiting.ts';
 
 const list: Request = {
