@@ -134,7 +134,7 @@ function nameConfig(command: Command, { env, note }: Shell, effect: CommandForm[
     command.setOptionValue('config', Array.isArray(file) ? [named] : named);
   } else if (named !== '' && typeof file === 'string') {
     command.setOptionValue('config', apartFrom(env, file));
-  } else if (isDefault && findsExample()) {
+  } else if (isDefault && command.getOptionValue('mirrors') === undefined && findsExample()) {
     const found = 'there is no mirror.yaml here, and config/mirror.yaml is the example';
     const fix = 'write one with `crm-mirror init FILE`, or name the configuration with -c';
     if (effect !== 'reads') throw new Invalid(found, { fix });

@@ -88,7 +88,9 @@ test('serves the mirrors of a folder as they come, change and go, without a rest
   expect(await (await get('/metrics')).text()).toContain(
     `crm_mirror_configuration_refused{file="${join(folder, 'broken.yaml')}"} 1`,
   );
-  expect(await (await get('/')).text()).toContain('Stopped: this file cannot be used');
+  const page = await (await get('/')).text();
+  expect(page).toContain('Files that cannot be used: their mirrors are stopped');
+  expect(page).toContain('broken.yaml');
   const hook = await fetch(`${(await get('/')).url}webhooks/broken`, { method: 'POST' });
   expect(hook.status).toBe(503);
   // One more mirror, while the worker runs.
