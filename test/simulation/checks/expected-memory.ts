@@ -254,9 +254,12 @@ export function createMemories(
     former(key, reading) {
       const records = reading.records.filter((record) => keyIn(record) === key);
       const ids = records.map(({ id }) => String(id));
-      const keys = ids.flatMap((id) => [...(met.get(id) ?? [])]);
       // After our own delete nothing is known of whoever comes to that address.
       const isMet = (one: string): boolean => of(one)?.owned === true;
+      // Only the list knows the others, and no longer by an id that was allowed.
+      const keys = ids.flatMap((id) =>
+        [...(met.get(id) ?? [])].filter((one) => isMet(one) || !freed.has(id)),
+      );
       const known = keys.map((one) => ({ ...standing(one), key: one, isMet: isMet(one) }));
       const lost = kept.filter(({ id }) => ids.includes(id) && !freed.has(id)).map(stillKept);
       return [...known, ...lost].filter((one) => one.key !== key);

@@ -445,4 +445,18 @@ export const departures: readonly Regression[] = [
       { dates: 'wrong' },
     ),
   ),
+  found(
+    'a person who was allowed under a new address counted as having left under the former one',
+    told(
+      [{ ...member, platform: 'unsubscribed' }],
+      [
+        run(),
+        inCrm(0, 'moves to a new address'),
+        run(),
+        { is: 'allow', who: 0, moved: true },
+        run(),
+      ],
+      { absent: 'opt_out', deletes: 'owned' },
+    ),
+  ),
 ];
