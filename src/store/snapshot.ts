@@ -6,7 +6,6 @@
  * belong together calls `transaction`.
  */
 import { absencesIn } from './tables/absence-counts.ts';
-import type { BackupPart } from './database/database-backup.ts';
 import { changesIn, runChangesIn } from './tables/journal.ts';
 import { judgedChangesIn } from './holds/judged-changes.ts';
 import { holdsIn } from './holds/holds.ts';
@@ -34,6 +33,12 @@ import { duplicatesIn } from './staging/desired-records.ts';
 import { platformDriftIn } from './staging/observed-records.ts';
 
 type Parts = ReturnType<typeof partsIn>;
+
+/** A copy under a name of its own (BackupPart in database/database-backup.ts). */
+interface SnapshotCopy {
+  name(): void;
+  drop(): void;
+}
 
 /** An open snapshot: one part for each subject, and functions for the whole file. */
 export interface Snapshot extends Parts {
@@ -64,7 +69,7 @@ export interface Snapshot extends Parts {
    * Copies the snapshot for `file`, which must not exist, while others may use it. A backup stores
    * the time `at`, in milliseconds since the epoch. Throws Invalid, and the signal's reason.
    */
-  copy(file: string, copy: { at?: number; signal: AbortSignal }): Promise<BackupPart>;
+  copy(file: string, copy: { at?: number; signal: AbortSignal }): Promise<SnapshotCopy>;
   /**
    * Opens the same snapshot again, with its own staging tables, for a concurrent run of this
    * process. Both write under one fencing token. The caller closes it.

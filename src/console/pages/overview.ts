@@ -5,7 +5,7 @@
  */
 import { guardNames } from '../../domain/guard-classes.ts';
 import { withCommas } from '../../domain/values/counted.ts';
-import { canaryWords } from '../../engine/report/canary-text.ts';
+import { canaryWords } from '../../engine/report/guard-text.ts';
 import { withMemory } from '../../store/memory/memory.ts';
 import { instant, lasting, range } from '../../compose/output/format-values.ts';
 import { tickWords } from '../../compose/queues/run-queue.ts';

@@ -42,7 +42,7 @@ import { contactDrift } from '../../records/contact/contacts.ts';
 import { templateDrift } from '../../records/template/templates.ts';
 import { countApprovals } from '../../store/tables/approval-order.ts';
 import { nowByBoth } from '../context/platform-knowledge.ts';
-import { judgeCanary, type ToldCanary, tellCanary, waitingWords } from '../report/canary-text.ts';
+import { judgeCanary, type ToldCanary, tellCanary, waitingWords } from '../report/guard-text.ts';
 
 /** Returns a function that tells whether a record is in the slice, unless it is a newcomer. */
 export function memberOf({ seed, through }: { seed: string; through: string }) {

@@ -12,7 +12,7 @@ import type { ProblemCode } from '../../domain/errors.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { UnmanagedPeople } from '../../domain/unmanaged-people.ts';
 import type { Stop } from '../../records/decision.ts';
-import type { ToldCanary } from './canary-text.ts';
+import type { ToldCanary } from './guard-text.ts';
 import type { ProblemGroup } from './problem-groups.ts';
 import type { Forecast } from './duration-forecast.ts';
 import type { ChangeGroup } from '../../store/staging/staging.ts';

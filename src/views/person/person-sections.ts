@@ -12,7 +12,7 @@ import { renderProblem } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { isDecisiveOption } from '../../domain/unknown-words.ts';
 import { plannedAgain } from '../../store/tables/journal.ts';
-import { canaryWords } from '../../engine/report/canary-text.ts';
+import { canaryWords } from '../../engine/report/guard-text.ts';
 import { cell } from '../../compose/output/text-style.ts';
 import { entryParts } from '../audit/entry-document.ts';
 import { absenceWords } from '../lookup/missing-people.ts';

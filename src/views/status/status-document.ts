@@ -28,8 +28,7 @@ import {
   pendingApprovals,
 } from '../../engine/guard/signed-approvals.ts';
 import { seenLimits } from '../../engine/plan/plan-summary.ts';
-import { rejectedForMs } from '../../engine/report/guard-text.ts';
-import { tellCanary, type ToldCanary } from '../../engine/report/canary-text.ts';
+import { rejectedForMs, tellCanary, type ToldCanary } from '../../engine/report/guard-text.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
 import { stuckIn } from '../../engine/write-back/report-opt-outs.ts';
 import { runInProgress } from '../../compose/run-progress.ts';

@@ -1,6 +1,11 @@
 /** What needs attention, everything else, the progress of a run, and what guards withhold. */
-import { countWords, sayPending, waitWords } from '../../engine/report/guard-text.ts';
-import { canaryWords, sliceWords } from '../../engine/report/canary-text.ts';
+import {
+  countWords,
+  sayPending,
+  waitWords,
+  canaryWords,
+  sliceWords,
+} from '../../engine/report/guard-text.ts';
 import { limitWords } from '../../engine/report/duration-forecast.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
