@@ -55,7 +55,8 @@ async function agree(asGiven: Flags, talk: Talk, shell: Shell) {
   const { unsubscribed, unused = [] } = located;
   const given = { ...located, unused: namesIn(unused) };
   if (unsubscribed) given.unsubscribed = namesIn(unsubscribed);
-  const { flags, proposal } = await settle(given, { sample, platform, talk });
+  const leftAlone = new Set<string>();
+  const { flags, proposal } = await settle(given, { sample, platform, leftAlone, talk });
   const output = await talk.ask('Where is the configuration written to?', {
     initial: flags.output,
     fault: (path) =>
@@ -133,6 +134,8 @@ async function askSource(talk: Talk): Promise<Partial<Flags>> {
 interface Subject {
   sample: Sample;
   platform: readonly PlatformChannel[];
+  /** The channels of the platform of which the person says that they get no column. */
+  leftAlone: Set<string>;
   talk: Talk;
 }
 
@@ -158,13 +161,11 @@ async function settle(given: Flags, on: Subject) {
     if (wish === 'write') return { flags, proposal };
     const { id, email, unsubscribed, deleted, channels } = proposal;
     const optOuts = unsubscribed.map(({ column }) => column.name);
-    if (wish === 'channels')
-      flags = await askChannels(
-        flags,
-        on,
-        channels.map(({ column }) => column.name),
-      );
-    else if (wish === 'unsubscribed') flags = await askOptOuts(flags, on, optOuts);
+    const channel = channels.map((one) => `${one.id}=${one.column.name}`);
+    if (wish === 'channels') {
+      const present = channels.map(({ column }) => column.name);
+      flags = await askChannels({ ...flags, channel }, on, present);
+    } else if (wish === 'unsubscribed') flags = await askOptOuts(flags, on, optOuts);
     else if (wish === 'words') {
       // Every column stays as it was proposed.
       asked.clear();
@@ -174,7 +175,7 @@ async function settle(given: Flags, on: Subject) {
         email: email.column.name,
         unsubscribed: optOuts.length > 0 && optOuts,
         deleted: deleted?.column.name ?? false,
-        channel: channels.map((one) => `${one.id}=${one.column.name}`),
+        channel,
         words: [],
       };
     } else {
@@ -191,11 +192,11 @@ async function complete(
   on: Subject,
   asked: Set<string>,
 ): Promise<{ flags: Flags; proposal: Proposal }> {
-  const { sample, platform, talk } = on;
+  const { sample, platform, leftAlone, talk } = on;
   let flags = given;
   for (;;) {
     try {
-      const proposal = propose(sample, flags, { asTheyAre: true, platform });
+      const proposal = propose(sample, flags, { asTheyAre: true, platform, leftAlone });
       const strange = proposal.channels.find(
         ({ column, unknown }) => unknown.length > 0 && !asked.has(column.name),
       );
@@ -214,6 +215,7 @@ const flagAnswers = [
   { value: 'unknown', label: 'I do not know', hint: 'ends here, and writes nothing' },
   { value: 'unused', label: 'something else: do not use it' },
   { value: 'unsubscribed', label: 'with a yes in it: wants no mail at all' },
+  { value: 'channel', label: 'the consent to a channel' },
 ] as const;
 
 const polarities = [
@@ -227,16 +229,22 @@ const polarities = [
 async function decide(given: Flags, question: Question, on: Subject): Promise<Flags> {
   const { talk, sample } = on;
   if (question.about === 'table') throw new Error('the table is asked for with the source');
-  if (question.about === 'channels') return askChannels(given, on, question.among);
+  if (question.about === 'channels') {
+    return askChannels(given, on, question.among, question.channels);
+  }
   if (question.about === 'words') return decideWords(given, question, on);
   if ('column' in question) {
-    const { about, column } = question;
+    const { column } = question;
     const { name } = column;
-    if (about === 'flag') {
+    if (question.about === 'flag') {
       const values = countsOf(column, sample.records, true);
       const message = `${name} looks like a flag (${values}). What does it say?`;
       const answer = await talk.choose(message, flagAnswers);
       if (answer === 'unknown') throw new Cancelled();
+      if (answer === 'channel') {
+        const id = await askChannel(on, question.channels);
+        return withFlags(given, { channel: [...question.channels, `${id}=${name}`] });
+      }
       return withFlags(given, { [answer]: [name] });
     }
     const message = `${name} is named like an opt-out. What does a yes in it mean?`;
@@ -289,32 +297,36 @@ async function askOptOuts(flags: Flags, on: Subject, present: readonly string[])
   return withFlags({ ...flags, unsubscribed: [...new Set(named)] }, { unused });
 }
 
-/** Asks for the channels and their columns, in place of those that were named before. */
+/**
+ * Asks for the columns of all channels but those that are kept, in place of those that were named
+ * before. Enter alone takes no column for a channel that the platform names.
+ */
 async function askChannels(
   flags: Flags,
-  { sample, platform, talk }: Subject,
+  on: Subject,
   among: readonly string[],
+  kept: readonly string[] = [],
 ): Promise<Flags> {
+  const { sample, leftAlone, talk } = on;
   const columns = listColumns(sample, among);
-  const channel: string[] = [];
-  const free = () => firstFree(columns, takenIn({ ...flags, channel }));
-  const ids = () => channel.map((one) => one.slice(0, one.indexOf('=')));
-  for (const { id, name } of platform) {
-    const skip = { value: none, label: 'no column: leave this channel alone' };
-    const message = `Which column is the consent to ${name} (${id})?`;
-    const column = await talk.choose(message, [...columns, skip], free());
-    if (column !== none) channel.push(`${id}=${column}`);
+  const before = new Map((flags.channel ?? []).map(idAndColumn));
+  const channel = [...kept];
+  const matched = kept.filter((one) => !flags.channel?.includes(one)).map(idAndColumn);
+  if (matched.length > 0) {
+    talk.show(matched.map(([id, column]) => `${id}: the column ${column}, which is named like it`));
+  }
+  for (const { id, name } of withoutColumn(on, kept)) {
+    const message = `Which column holds the consent to ${name} (${id})?`;
+    const skip = { value: none, label: 'none of them' };
+    const column = await talk.choose(message, [skip, ...columns], before.get(id) ?? none);
+    if (column === none) leftAlone.add(id);
+    else channel.push(`${id}=${column}`);
   }
   while (channel.length === 0 || (await talk.agree('Is there another channel?'))) {
-    const id = await talk.ask('What is the id of the channel on the platform?', {
-      example: ['ch_news', 'ch_product'].find((one) => !ids().includes(one)) ?? 'ch_events',
-      fault: (text) => {
-        if (ids().includes(text)) return 'this channel has its column already';
-        return /[=\s]/.test(text) ? 'an id has no spaces and no =' : undefined;
-      },
-    });
-    const column = await talk.choose(`Which column is the consent to ${id}?`, columns, free());
-    channel.push(`${id}=${column}`);
+    const id = await askChannelId(talk, channel);
+    const free = firstFree(columns, takenIn({ ...flags, channel }));
+    const message = `Which column holds the consent to ${id}?`;
+    channel.push(`${id}=${await talk.choose(message, columns, free)}`);
   }
   // What was said about the column of a channel holds while it is one.
   const isUsed = (name: string) => channel.some((one) => one.endsWith(`=${name}`));
@@ -324,12 +336,43 @@ async function askChannels(
   return { ...withoutWords(flags, former), channel, ...polarity };
 }
 
+/** Asks for a channel that has no column yet. */
+async function askChannel(on: Subject, channels: readonly string[]): Promise<string> {
+  const open = withoutColumn(on, channels);
+  if (open.length === 0) return askChannelId(on.talk, channels);
+  const answers = open.map(({ id, name }) => ({ value: id, label: `${name} (${id})` }));
+  const another = { value: none, label: 'another channel' };
+  const id = await on.talk.choose('The consent to which channel?', [...answers, another]);
+  return id === none ? askChannelId(on.talk, channels) : id;
+}
+
+async function askChannelId(talk: Talk, channels: readonly string[]): Promise<string> {
+  const ids = channels.map((one) => idAndColumn(one)[0]);
+  return talk.ask('What is the id of the channel on the platform?', {
+    example: ['ch_news', 'ch_product'].find((one) => !ids.includes(one)) ?? 'ch_events',
+    fault: (text) => {
+      if (ids.includes(text)) return 'this channel has its column already';
+      return /[=\s]/.test(text) ? 'an id has no spaces and no =' : undefined;
+    },
+  });
+}
+
+/** Returns the channels of the platform that none of these is. */
+function withoutColumn({ platform }: Subject, channels: readonly string[]): PlatformChannel[] {
+  return platform.filter(({ id }) => !channels.some((one) => idAndColumn(one)[0] === id));
+}
+
+function idAndColumn(channel: string): [id: string, column: string] {
+  const at = channel.indexOf('=');
+  return [channel.slice(0, at), channel.slice(at + 1)];
+}
+
 /** Returns the columns that the flags use already. */
 function takenIn({ id, email, unsubscribed, deleted, channel = [] }: Flags): string[] {
   const roles = [id, email, deleted, ...(unsubscribed || [])].filter(
     (one) => typeof one === 'string',
   );
-  return [...roles, ...channel.map((one) => one.slice(one.indexOf('=') + 1))];
+  return [...roles, ...channel.map((one) => idAndColumn(one)[1])];
 }
 
 function firstFree(columns: readonly MenuItem[], taken: readonly string[]): string | undefined {

@@ -73,18 +73,19 @@ export interface Choices {
   elseIn: readonly string[];
   words: ReadonlyMap<string, GivenWords>;
   platform: readonly PlatformChannel[];
+  /** Channels of the platform that get no column, if a person is asked about each. */
+  leftAlone?: ReadonlySet<string> | undefined;
   asTheyAre: boolean;
 }
+
+/** What is known beside the flags and the columns. */
+export type Known = Pick<Choices, 'platform' | 'leftAlone' | 'asTheyAre'>;
 
 /** Stands for what is not shown, and for what the user has to say: it is refused as it is. */
 export const placeholder = 'WORD';
 
 /** Returns what the flags decide. Throws Invalid for a flag or a column that is not understood. */
-export function choicesOf(
-  flags: Flags,
-  columns: readonly Column[],
-  shown: { platform: readonly PlatformChannel[]; asTheyAre: boolean },
-): Choices {
+export function choicesOf(flags: Flags, columns: readonly Column[], known: Known): Choices {
   const { id, email, unsubscribed, unused = [], deleted, channel = [] } = flags;
   const { optOut = [], elseIn = [] } = flags;
   const channels = channel.map((text) => {
@@ -112,7 +113,7 @@ export function choicesOf(
   const none = namesIn(unused, 'unused');
   const all = unsubscribed && namesIn(unsubscribed, 'unsubscribed');
   const named = { id, email, deleted, unsubscribed: all, unused: none };
-  return { ...named, channels, optOut, elseIn, words, ...shown };
+  return { ...named, channels, optOut, elseIn, words, ...known };
 }
 
 /** Returns the column of this name. Throws Invalid, with what to correct, if there is none. */
@@ -229,10 +230,12 @@ export function commandLine(flags: Flags): string {
 /** What is to be decided: the column for a purpose, or the words of a column. */
 export type Question =
   | {
-      about: 'id' | 'email' | 'deleted' | 'channels' | 'table';
+      about: 'id' | 'email' | 'deleted' | 'table';
       /** The columns or tables that come into question; empty: any. */
       among: readonly string[];
     }
+  /** `channels` are those that have a column, as in `--channel`. */
+  | { about: 'channels'; among: readonly string[]; channels: readonly string[] }
   | {
       about: 'words';
       use: Use;
@@ -241,8 +244,10 @@ export type Question =
       column: Column;
       unknown: readonly Value[];
     }
-  /** What a flag says; what a yes means in a channel's column that is named like an opt-out. */
-  | { about: 'flag' | 'polarity'; column: Column };
+  /** What a flag says. */
+  | { about: 'flag'; column: Column; channels: readonly string[] }
+  /** What a yes means in a channel's column that is named like an opt-out. */
+  | { about: 'polarity'; column: Column };
 
 /** Flags that decide something, and what they state about the data. */
 export interface FlagAnswer {

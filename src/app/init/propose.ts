@@ -30,7 +30,15 @@ import {
   saysOptOut,
   withWords,
 } from './column-words.ts';
-import { type Choices, choicesOf, columnNamed, type Flags, Undecided, wordFlag } from './flags.ts';
+import {
+  type Choices,
+  choicesOf,
+  columnNamed,
+  type Flags,
+  type Known,
+  Undecided,
+  wordFlag,
+} from './flags.ts';
 import { denialAnswer, optOutAnswer, unreadable } from './opt-out-answers.ts';
 import type { PlatformChannel } from './platform-channels.ts';
 import type { Column, Sample, Value } from './sample.ts';
@@ -70,13 +78,9 @@ type Attempt = <T>(decide: () => T) => T | undefined;
  * Proposes all columns. Throws Undecided for what cannot be decided without a guess: all of it at
  * once, but for columns that look like flags as long as no channel is named.
  */
-export function propose(
-  given: Sample,
-  flags: Flags,
-  shown: { platform: readonly PlatformChannel[]; asTheyAre: boolean },
-): Proposal {
+export function propose(given: Sample, flags: Flags, known: Known): Proposal {
   const { columns, standard, records } = given;
-  const choices = choicesOf(flags, columns, shown);
+  const choices = choicesOf(flags, columns, known);
   const undecided: Undecided[] = [];
   const attempt: Attempt = (decide) => {
     try {
@@ -106,17 +110,24 @@ export function propose(
   const deleted = attempt(() => onlyDeletion(deletions, choices));
   const free = rest.filter((column) => !deletions.some((one) => one.column === column));
   // Who said yes, and to what.
-  const channels = attempt(() =>
-    named.length > 0
-      ? choices.channels.flatMap(({ id, column: name }) => {
-          const column = columnNamed(columns, name, `--channel ${id}=…`);
-          const found = attempt(() => channelColumn(column, choices));
-          return found
-            ? { ...found, id, name: choices.platform.find((one) => one.id === id)?.name }
-            : [];
-        })
-      : matchChannels(columns, free, choices),
-  );
+  const channels = attempt(() => {
+    const found =
+      named.length > 0
+        ? choices.channels.flatMap(({ id, column: name }) => {
+            const column = columnNamed(columns, name, `--channel ${id}=…`);
+            const read = attempt(() => channelColumn(column, choices));
+            const own = choices.platform.find((one) => one.id === id);
+            return read ? { ...read, id, name: own?.name } : [];
+          })
+        : matchChannels(free, choices);
+    const open = channelsWithout(found, choices).filter(
+      ({ id }) => choices.leftAlone && !choices.leftAlone.has(id),
+    );
+    if (open.length > 0 || (named.length === 0 && found.length === 0)) {
+      throw undecidedChannels(columns, free, found, choices);
+    }
+    return found;
+  });
   const used = [...named, ...(channels ?? []).map(({ column }) => column.name)];
   // Flags that are left over are asked about, once it is known that none is a consent.
   const leftOver = free.filter(({ name }) => !used.includes(name));
@@ -131,12 +142,12 @@ export function propose(
       });
     }
     const open = leftOver.filter((column) => isOpenFlag(column, given, choices));
-    undecided.push(...open.map((column) => undecidedFlag(column, records, choices)));
+    undecided.push(...open.map((column) => undecidedFlag(column, records, channels, choices)));
   }
   const [first, ...more] = undecided;
   if (first) throw first.with(more);
   if (!id || !channels) throw new Error('nothing is undecided, and something is missing');
-  const without = choices.platform.filter((one) => !channels.some(({ id }) => id === one.id));
+  const without = channelsWithout(channels, choices);
   const unused = sortUnused(leftOver, records);
   return { id, email, channels, without, unsubscribed, deleted, unused };
 }
@@ -322,23 +333,34 @@ function isOfHubspot({ name }: Column): boolean {
   return /^(properties\.)?hs_/.test(name);
 }
 
+/** Returns the channels of the platform that none of these columns is for. */
+function channelsWithout(
+  channels: readonly ChannelColumn[],
+  { platform }: Choices,
+): PlatformChannel[] {
+  return platform.filter((one) => !channels.some(({ id }) => id === one.id));
+}
+
+function channelFlags(channels: readonly ChannelColumn[]): string[] {
+  return channels.map(({ id, column }) => `${id}=${column.name}`);
+}
+
+/** Returns the columns whose values can be read as consents, and whose names do not refuse. */
+function readableConsents(columns: readonly Column[], { words }: Choices): Column[] {
+  return columns.filter((column) => {
+    const read = withWords(column, 'subscription', words.get(column.name));
+    return column.filled > 0 && !isNamedLikeRefusal(column.name) && !isUnreadable(read);
+  });
+}
+
 /**
  * Returns the columns that are named like a channel, or like its id. Names have to be equal but for
  * case, spaces and punctuation: `No newsletter` is not the consent to `Newsletter`. A name that
- * fits several channels or several columns is left out. Throws Undecided if no column is left.
+ * fits several channels or several columns is left out.
  */
-function matchChannels(
-  columns: readonly Column[],
-  free: readonly Column[],
-  choices: Choices,
-): ChannelColumn[] {
-  const { platform } = choices;
-  const consents = free.filter(({ name }) => !isNamedLikeRefusal(name));
-  const able = consents.filter((column) => {
-    const read = withWords(column, 'subscription', choices.words.get(column.name));
-    return column.filled > 0 && !isUnreadable(read);
-  });
-  const pairs = platform.flatMap((channel) => {
+function matchChannels(free: readonly Column[], choices: Choices): ChannelColumn[] {
+  const able = readableConsents(free, choices);
+  const pairs = choices.platform.flatMap((channel) => {
     const { id, name } = channel;
     const names = [name, id, id.replace(/^[a-z]{1,4}_/i, '')].map(bareName);
     const fitting = able.filter((column) => {
@@ -350,19 +372,29 @@ function matchChannels(
     const others = pairs.filter((one) => one.column === column || one.channel === channel);
     return others.length === 1;
   });
-  if (single.length > 0) {
-    return single.map(({ column, channel }) => {
-      const found = channelColumn(column, choices);
-      const why = `it is named like the platform's channel ${channel.name}`;
-      return { ...channel, ...found, why: found.why ?? why };
-    });
-  }
-  const bySubscription = free.filter(({ name }) => isHubspotOptOut(name));
-  const likely = [...able.filter(looksLikeFlag), ...bySubscription];
+  return single.map(({ column, channel }) => {
+    const found = channelColumn(column, choices);
+    const why = `it is named like the platform's channel ${channel.name}`;
+    return { ...channel, ...found, why: found.why ?? why };
+  });
+}
+
+/** Returns the refusal that asks for the columns of channels other than those that were found. */
+function undecidedChannels(
+  columns: readonly Column[],
+  free: readonly Column[],
+  found: readonly ChannelColumn[],
+  choices: Choices,
+): Undecided {
+  const open = free.filter((column) => !found.some((one) => one.column === column));
+  const bySubscription = open.filter(({ name }) => isHubspotOptOut(name));
+  const likely = [...readableConsents(open, choices).filter(looksLikeFlag), ...bySubscription];
+  const consents = open.filter(({ name }) => !isNamedLikeRefusal(name));
   const among = (likely.length > 0 ? likely : consents).map(({ name }) => name);
-  const [channel] = platform;
+  const without = channelsWithout(found, choices);
+  const [channel] = without;
   const id = channel?.id ?? 'ID';
-  const all = platform.map((one) => `${one.id} (${one.name})`);
+  const all = without.map((one) => `${one.id} (${one.name})`);
   const where = channel
     ? `or another of its channels: ${all.join(', ')}`
     : 'with the id of the channel on the platform for ID';
@@ -372,9 +404,10 @@ function matchChannels(
       ? ''
       : `; if no column holds a consent, --channel ${quoted(`${id}=${optOut}`)} --else-in ${quoted(optOut)}, which opts in everybody who has not objected there`;
   const flag = `--channel ${quoted(`${id}=${among[0] ?? 'COLUMN'}`)}`;
-  throw new Undecided('it is not said which column holds the consent to which channel', {
+  const which = found.length > 0 ? all.join(', ') : 'which channel';
+  return new Undecided(`it is not said which column holds the consent to ${which}`, {
     fix: `add ${flag}, ${where}; columns that may hold a consent: ${listed(among)}${everybody}`,
-    question: { about: 'channels', among },
+    question: { about: 'channels', among, channels: channelFlags(found) },
     answer: {
       flags: { channel: [`${id}=COLUMN`] },
       states: 'COLUMN holds the consent to this channel',
@@ -447,7 +480,12 @@ function isOpenFlag(column: Column, { records, standard }: Sample, choices: Choi
 /** A longer flag is only in the line that names all flags. */
 const mostShown = 60;
 
-function undecidedFlag(column: Column, records: number, choices: Choices): Undecided {
+function undecidedFlag(
+  column: Column,
+  records: number,
+  channels: readonly ChannelColumn[],
+  choices: Choices,
+): Undecided {
   const { asTheyAre } = choices;
   const name = quoted(column.name);
   // Of many values, those are first that clearly say why the column is asked about.
@@ -462,12 +500,17 @@ function undecidedFlag(column: Column, records: number, choices: Choices): Undec
   };
   const flag = optOut.flags.words ? flagOf(optOut.flags.words) : `--unsubscribed ${name}`;
   const denial = denialAnswer(column)?.flags.words;
+  const without = channelsWithout(channels, choices);
+  const own = `${without.length > 1 ? 'ID' : without[0]?.id}=${column.name}`;
+  const named = [...channelFlags(channels), own].map(quoted).join(' ');
+  const which = `${without.length > 1 ? 'one of ' : ''}${listed(without.map(({ id }) => id))}`;
   return new Undecided(`column ${name} looks like a flag and would not be used (${values})`, {
     fix: [
       `add --unused ${name}, or, if a yes in it says that a person wants no mail, ${flag}`,
       ...(denial ? [`or, if a no says so, ${flagOf(denial)}`] : []),
+      ...(without.length > 0 ? [`or, if it is the consent to ${which}, --channel ${named}`] : []),
     ].join(', '),
-    question: { about: 'flag', column },
+    question: { about: 'flag', column, channels: channelFlags(channels) },
     answer: saysWhatOptsOut(column) ? optOut : { flags: { unused: [column.name] }, states: '' },
   });
 }

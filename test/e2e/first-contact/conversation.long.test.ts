@@ -32,7 +32,7 @@ test('an export is asked about, previewed, written and checked', async () => {
   await answer('Where are the people?', enter);
   await answer('Which file?', 'kunden.csv', enter);
   await answer('What is the id of the channel', 'ch_news', enter);
-  await answer('Which column is the consent to ch_news?', enter);
+  await answer('Which column holds the consent to ch_news?', enter);
   await answer('Is there another channel?', 'n');
   await answer('what does "unbekannt" mean? (525 records)', down, down, down, enter);
   await answer('what does "naja" mean?', down, down, down, down, enter);
@@ -95,7 +95,7 @@ test('an API is asked about, and a word of an opt-out that is not known', async 
   await answer('1 record of do_not_mail holds an unknown word.', enter);
   await answer('do_not_mail: what does "X" mean? (1 record)', enter);
   await answer('What is the id of the channel', 'ch_news', enter);
-  await answer('Which column is the consent to ch_news?', enter);
+  await answer('Which column holds the consent to ch_news?', enter);
   await answer('Is there another channel?', 'n');
   await answer('Is this right?', enter);
   await answer('written to?', enter);
@@ -159,12 +159,12 @@ test('each further channel gets an id and a column that no other has', async () 
   const env = { npm_command: 'exec' };
   const { answer, seen, ended } = inTerminal(['init', 'people.csv'], { cwd: folder, env });
   await answer('What is the id of the channel', 'ch_news', enter);
-  await answer('Which column is the consent to ch_news?', enter);
+  await answer('Which column holds the consent to ch_news?', enter);
   await answer('Is there another channel?', 'y');
   await seen('What is the id of the channel');
   await answer('ch_product', 'ch_news', enter);
   await answer('this channel has its column already', ...Array(7).fill(backspace), 'ch_x', enter);
-  await answer('Which column is the consent to ch_x?', enter);
+  await answer('Which column holds the consent to ch_x?', enter);
   await answer('Is there another channel?', 'n');
   await answer('Is this right?', enter);
   await answer('written to?', enter);
@@ -172,4 +172,51 @@ test('each further channel gets an id and a column that no other has', async () 
   await seen('npx crm-mirror check -c mirror.yaml');
   await seen('--channel ch_news=News ch_x=Offers');
   expect(await ended).toBe(0);
+});
+
+test('each channel of the platform is asked for, and an unused column may be the consent', async () => {
+  const folder = await scratch();
+  const states = ['Ja;Nein;', 'Nein;Ja;', ';unbekannt;Ja', 'Ja;Ja;'];
+  const rows = states.map((one, at) => `${at + 1};Jörg;Groß;p${at + 1}@example.com;${one}`);
+  const names = 'Kundennr;Vorname;Nachname;E-Mail;Newsletter;Produktinfos;Werbesperre';
+  const path = join(folder, 'kunden.csv');
+  writeFileSync(path, Buffer.from([names, ...rows, ''].join('\r\n'), 'latin1'));
+  utimesSync(path, new Date(0), new Date(0));
+  const channels = [
+    { id: 'ch_news', name: 'Newsletter' },
+    { id: 'ch_product', name: 'Product updates' },
+  ];
+  const emulator = createEmulator({
+    clock: systemClock,
+    random: seeded(1),
+    apiKey: 'key',
+    channels,
+  });
+  emulator.dashboard.signUp({ email: 'zoe@example.com', channels: ['ch_news', 'ch_product'] });
+  const { url } = await servePlatform(emulator);
+  const env = { PLATFORM_URL: url, PLATFORM_API_KEY: 'key' };
+  const argv = ['init', 'kunden.csv'];
+  const first = inTerminal(argv, { cwd: folder, env });
+  await first.seen('ch_news: the column Newsletter, which is named like it');
+  await first.answer(
+    'Which column holds the consent to Product updates (ch_product)?',
+    down,
+    enter,
+  );
+  await first.answer('Is there another channel?', 'n');
+  await first.answer('what does "unbekannt" mean?', down, down, down, enter);
+  await first.answer('Is this right?', interrupt);
+  expect(await first.ended).toBe(130);
+  const second = inTerminal(argv, { cwd: folder, env });
+  await second.answer('Which column holds the consent to Product updates (ch_product)?', enter);
+  await second.answer('Is there another channel?', 'n');
+  await second.answer('Produktinfos looks like a flag', down, down, down, enter);
+  await second.answer('The consent to which channel?', enter);
+  await second.answer('what does "unbekannt" mean?', down, down, down, enter);
+  await second.answer('Is this right?', enter);
+  await second.answer('written to?', enter);
+  await second.answer('name of this mirror?', enter);
+  await second.seen('--channel ch_news=Newsletter ch_product=Produktinfos --words');
+  expect([0, 4]).toContain(await second.ended);
+  expect(second.shown()).toMatch(/p3@example\.com +out +out +no mail: Werbesperre \(Ja\)/);
 });
