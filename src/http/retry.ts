@@ -81,9 +81,8 @@ function final(error: Unavailable, acted: Unavailable['acted'], attempts: number
   if (attempts === 1 && error.acted === acted) return error;
   const [{ reason, fix }] = error.problems;
   const after = attempts === 1 ? '' : `, after ${attempts} attempts`;
-  const detail = { acted, status: error.status, cause: error };
-  if (fix === undefined) return new Unavailable(`${reason}${after}`, detail);
-  return new Unavailable(reason, { ...detail, fix: `${fix}${after}` });
+  const detail = { fix, acted, status: error.status, cause: error };
+  return new Unavailable(`${reason}${after}`, detail);
 }
 
 /**

@@ -149,6 +149,9 @@ const CONNECTING: Record<string, string> = {
   UND_ERR_CLOSED: 'is not spoken to any more: the connections were closed',
 };
 
+/** What a wrong address leads to, or a service that does not run. */
+const absences = new Set(['ECONNREFUSED', 'ENOTFOUND', 'UND_ERR_CONNECT_TIMEOUT', 'ETIMEDOUT']);
+
 const EXCHANGING: Record<string, string> = {
   UND_ERR_RES_EXCEEDED_MAX_SIZE:
     'answered more than is accepted at once, 16 MiB: ask for smaller pages',
@@ -178,7 +181,10 @@ export function describe(error: Error, host: string, stage: Stage): Invalid | Un
   // Some kernels report a refused connection only once something is written to it.
   const isUnsent = stage === 'waiting' || code === 'ECONNREFUSED';
   const what = explainFailure(code, isUnsent ? 'waiting' : stage);
-  return new Unavailable(`${host} ${what} (${code})`, { acted: isUnsent ? 'no' : 'maybe' });
+  return new Unavailable(`${host} ${what} (${code})`, {
+    acted: isUnsent ? 'no' : 'maybe',
+    ...(absences.has(code) && { fix: 'check its address, and whether it runs' }),
+  });
 }
 
 function explainFailure(code: string, stage: Stage): string {

@@ -246,6 +246,8 @@ describe('explain', () => {
     const { person } = told.json;
     expect(person).toMatch(/^#[0-9a-f]{12}$/);
     expect((await world.call('explain', person, '--json')).json).toEqual(told.json);
+    const { err } = await world.call('explain', '#9cc428f416d4');
+    expect(err).toContain('CRM → hashes hold from the first run on: give the address');
     const loud = await world.call('explain', person, '--json', '--addresses');
     const [contact] = loud.json.platform.contacts;
     expect(loud.json.person).toBe(ann);

@@ -151,7 +151,7 @@ test('a changed file waits for the run in progress, which ends as it began', asy
   await worker.said('acme: its configuration has changed');
   await until(async () => (await scheduled('acme')).join() === 'full 0 4 * * *');
   expect(names.every((name) => world.shown(`${name}@example.com`))).toBe(true);
-  expect(worker.heard()).not.toContain('"status":"interrupted"');
+  expect(worker.heard()).not.toContain('"msg":"run interrupted"');
   expect(await worker.ends()).toBe(143);
 });
 

@@ -87,7 +87,9 @@ describe('a failure before the request was written did not act:', () => {
   test('connection refused', async () => {
     const error = await failure(sender(nowhere())(post));
     expect(error).toMatchObject({ acted: 'no' });
-    expect(error.message).toMatch(/^127\.0\.0\.1:\d+ refused the connection \(ECONNREFUSED\)$/);
+    expect(error.message).toMatch(
+      /^127\.0\.0\.1:\d+ refused the connection \(ECONNREFUSED\) → check its address/,
+    );
   });
 
   test('connection refused, which is reported once something was written', () => {

@@ -90,19 +90,17 @@ export function createLog(shell: Shell, mirror: string) {
       else log[about?.but === undefined ? 'info' : 'warn'](fields, notice?.type);
     },
     ended(
-      { problems, cannot, groups: _, mirror: __, reasonCodes: ___, ...summary }: Summary,
+      { status, problems, cannot, groups: _, mirror: __, reasonCodes: ___, ...summary }: Summary,
       what: 'run' | 'plan' | 'event',
     ): void {
-      const at = summary.status === 'failed' ? 'error' : 'info';
+      const at = status === 'failed' ? 'error' : 'info';
       // Both hold addresses, so that only their numbers are logged.
       const counts = {
         problems: problems.length,
         cannot: cannot?.reduce((sum, { count }) => sum + count, 0),
       };
-      log[at](
-        { ...summary, ...counts },
-        `${what} ${statusWords({ status: summary.status, only: null })}`,
-      );
+      // The words of a status say what it means: a run that is `rejected` has done all it could.
+      log[at]({ ...summary, ...counts }, `${what} ${statusWords({ status, only: null })}`);
     },
   };
 }

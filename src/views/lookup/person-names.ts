@@ -115,7 +115,7 @@ export async function keyOf(who: string, mirror: Mirror, signal: AbortSignal): P
     );
   }
   throw new Invalid(`"${id}" names nobody in the snapshot or the CRM`, {
-    fix: 'give the address, or the id of a record in the CRM',
+    fix: `${word.startsWith('#') ? 'hashes hold from the first run on: ' : ''}give the address, or the id of a record in the CRM`,
   });
 }
 
