@@ -1,5 +1,6 @@
 /** Locks a mirror for this worker in Redis (compose/queues/lock-store.ts). */
 import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { Busy, isExpected } from '../domain/errors.ts';
@@ -58,11 +59,13 @@ export function createMirrorLock(
   };
   return {
     /**
-     * Checks, before the snapshot is opened, that no other worker has the mirror. Throws as `claim`
-     * does.
+     * Checks, before the snapshot is opened, that no other worker has the mirror, and that none
+     * would be begun where Redis knows one: an empty file would look like a snapshot to the next
+     * `sync`. Throws as `claim` does.
      */
     async check(): Promise<void> {
       if (await store.isServed()) refuse('taken');
+      if (!acceptLost && !existsSync(path) && (await store.isKnown())) refuse('older');
     },
     /** Throws Busy if another worker has the mirror, and Unavailable while Redis is away. */
     async claim(snapshot: Snapshot): Promise<void> {

@@ -25,6 +25,8 @@ test('an outdated snapshot is not served; a backup of the newest one is', async 
   const two = start(other);
   await two.said('this is not the newest snapshot of world');
   expect(await two.ends()).toBe(143);
+  const begun = await launch(['sync', '-c', other]).ended;
+  expect(begun).toMatchObject({ code: 2, stderr: expect.stringContaining('Redis knows one') });
 
   const place = join(world.folder, snapshot);
   mkdirSync(dirname(place), { recursive: true });
