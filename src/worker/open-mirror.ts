@@ -113,7 +113,7 @@ export async function close(state: State, failure?: unknown): Promise<void> {
 function shut(state: State, failure?: unknown): void {
   const { opened } = state;
   state.woken();
-  state.woken = () => undefined;
+  state.woken = asleep;
   if (!opened) return;
   state.opened = undefined;
   state.known = { limits: opened.mirror.limits(), notes: opened.mirror.notes };
@@ -153,6 +153,12 @@ export async function use<T>(state: State, work: (opened: Opened) => Promise<T>)
     }
   }
 }
+
+/**
+ * Does nothing. A closed mirror keeps this function: one that is created where the mirror is known
+ * would keep the mirror in memory.
+ */
+const asleep = (): void => undefined;
 
 /** Returns the open mirror, claiming it first if necessary. */
 async function come(state: State): Promise<Opened> {
