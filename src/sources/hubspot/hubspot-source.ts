@@ -44,10 +44,9 @@ import type { OptOutReport } from '../../domain/opt-out-report.ts';
 export function hubspotSource(options: HubspotOptions, surroundings: Surroundings): Source {
   const { clock } = surroundings;
   const around = { ...surroundings, pace: createPace() };
-  // * Selects the properties to request, so that every field of the configuration is included.
-  // HubSpot silently omits an unknown property, so the field would look empty and an opt-out
-  // could be missed. Therefore the names are requested first, and remembered. Throws Invalid
-  // if a property does not exist.
+  // HubSpot silently omits an unknown property, so the field would look empty and an opt-out could
+  // be missed. Therefore the names are requested first, and remembered, and a property that does
+  // not exist is refused.
   let known: { names: ReadonlySet<string>; at: number } | undefined;
   /** Looks the names up now. Returns the properties, and HubSpot's time of that, if known. */
   const now = async (api: Api, { fields, signal }: ReadRequest) => {

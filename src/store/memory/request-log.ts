@@ -114,9 +114,8 @@ function stored({ attempt, run }: Row, secrets: Secrets, hides: readonly string[
   const { at, route, ms, method, path, person, contact, answer, failure, rows } = attempt;
   const isRead = method === 'GET' && answer !== undefined && answer.status < 300;
   const keep = (text: string | undefined) => {
-    // * Shortens the text of a request or a response to what may be kept, or returns null if
-    // there is nothing. Of a contact, only the address and what the platform does with it are
-    // kept: no name and no other attribute of the person. `hides` are texts that are never kept.
+    // Of a contact, only the address and what the platform does with it are kept: no name and no
+    // other attribute of the person. `hides` are texts that are never kept.
     if (text === undefined || text === '') return null;
     const whole = route.startsWith('contacts.') ? withoutAttributes(text) : text;
     const shown = hidden(whole.slice(0, longest * 2), hides);
