@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Entry } from '../../src/domain/do-not-contact.ts';
 import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
 import { decidePerson, explainPerson } from '../../src/records/contact/consent/decide.ts';
-import type { PersonRules } from '../../src/records/contact/consent/facts.ts';
+import type { PersonRules } from '../../src/records/contact/consent/person-facts.ts';
 import { gates } from '../../src/records/contact/consent/gates.ts';
 import { rules as table } from '../../src/records/contact/consent/rules.ts';
 import type { Membership } from '../../src/records/contact/observe/contact-state.ts';

@@ -8,7 +8,7 @@ import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { Config } from '../../config/config.ts';
 import { type Attention, worstFirst } from '../../views/status/attention.ts';
 import { readStanding, type Standing } from '../../views/status/mirrors.ts';
-import { askRedis, type NextRuns, readNextRuns } from '../../views/status/status-document.ts';
+import { askRedis, type NextRuns, readNextRuns } from '../../views/status/next-runs.ts';
 import type { Platform } from '../../platform/platform.ts';
 import { assemble } from '../../compose/assemble-mirror.ts';
 import {

@@ -18,7 +18,8 @@ import { made } from './send/created-contact.ts';
 import { erase } from './contact-erasure.ts';
 import { contactDesire, type ContactFields, fieldNames } from './observe/desired-contact.ts';
 import { decidePerson } from './consent/decide.ts';
-import { rulesOf, type PersonRules } from './consent/facts.ts';
+import { rulesOf } from './consent/facts.ts';
+import type { PersonRules } from './consent/person-facts.ts';
 import { settle } from './settle-conflict.ts';
 import { ruleNamed } from './consent/gates.ts';
 import {

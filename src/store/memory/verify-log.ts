@@ -12,7 +12,7 @@ import { isSigned, keyId } from './memory-key.ts';
 import { isSignedBy } from '../../domain/values/ed25519-key.ts';
 
 /** One fault of a log. */
-export interface Fault {
+export interface LogFault {
   /** The number of the entry, or the first of several. */
   seq: number;
   what: string;
@@ -33,7 +33,7 @@ export interface Verification {
   /** The ids of the keys that signed. */
   keys: string[];
   /** At most 100 faults, by number. */
-  faults: Fault[];
+  faults: LogFault[];
 }
 
 const mostFaults = 100;
@@ -61,7 +61,7 @@ export function verifyLog(
   log: Verified,
   { known, kept, trusted = [], start: given }: Compared = {},
 ): Verification {
-  const faults: Fault[] = [];
+  const faults: LogFault[] = [];
   const add = (seq: number, what: string): void => {
     if (faults.length < mostFaults) faults.push({ seq, what });
   };

@@ -12,7 +12,7 @@ import {
   type StoredEntry,
 } from '../../store/memory/audit-entry.ts';
 import type { Checkpoint, Head } from '../../store/memory/audit-log.ts';
-import { type Fault, type Verification, verifyLog } from '../../store/memory/verify-log.ts';
+import { type LogFault, type Verification, verifyLog } from '../../store/memory/verify-log.ts';
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import { approvalsByPlan, derivedFields, ownFields, type Sources } from './entry-document.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
@@ -74,7 +74,7 @@ export function verifyExport(
   };
   const [id = null] = logs;
   const { previousHash, seq: from = 1 } = first ?? {};
-  const others: Fault[] = [];
+  const others: LogFault[] = [];
   let unchecked = 0;
   const entries = function* (): Generator<StoredEntry> {
     for (const { line, fields } of linesIn(path)) {

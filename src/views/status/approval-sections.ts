@@ -20,7 +20,8 @@ import type { Seen } from '../lookup/seen-mirror.ts';
 import { heldReason } from '../lookup/standing-problems.ts';
 import { numbers, type Section, type Span, type Text } from '../sections.ts';
 import { ago, heldWords } from './attention.ts';
-import type { NextRuns, CurrentStatus } from './status-document.ts';
+import type { NextRuns } from './next-runs.ts';
+import type { CurrentStatus } from './status-document.ts';
 
 type Counts = Record<GuardClass, number>;
 

@@ -20,7 +20,8 @@ import { missingWords } from '../lookup/missing-people.ts';
 import { heldReason } from '../lookup/standing-problems.ts';
 import type { Item, Section, Tone } from '../sections.ts';
 import { type Attention, endOf, heldWords } from './attention.ts';
-import type { NextRuns, CurrentStatus } from './status-document.ts';
+import type { NextRuns } from './next-runs.ts';
+import type { CurrentStatus } from './status-document.ts';
 import type { ToldRun } from './run-history.ts';
 import { statusWords, tookWords } from './run-sections.ts';
 

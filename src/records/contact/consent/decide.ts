@@ -13,14 +13,8 @@ import type { Decision, Stop } from '../../decision.ts';
 import { notOursOf, oursOf, isFlagged, hasLeft, movedRows } from './absent-people.ts';
 import { conflictOf, contradiction, renamedThere } from './conflicts.ts';
 import { isErased, newsOfSight } from './do-not-contact-entries.ts';
-import {
-  channelFacts,
-  factsOf,
-  verdictIn,
-  isProtectedByRecord,
-  type PersonFacts,
-  type PersonRules,
-} from './facts.ts';
+import { channelFacts, factsOf, verdictIn, isProtectedByRecord } from './facts.ts';
+import type { PersonFacts, PersonRules } from './person-facts.ts';
 import { type AskedGate, newerWill, passGates } from './gates.ts';
 import {
   overriddenBy,

@@ -1,5 +1,5 @@
 /** Derives what the rules and gates know about one person. */
-import type { DesiredRow, RecordedRow, Key } from '../../../domain/record.ts';
+import type { DesiredRow, RecordedRow } from '../../../domain/record.ts';
 import {
   type AbsenceRules,
   policyDeletes,
@@ -12,13 +12,9 @@ import {
   isReplaced,
 } from './absent-people.ts';
 import { isBar, newerWill, passGates } from './gates.ts';
+import type { PersonFacts, PersonRules } from './person-facts.ts';
 import { isUnsure } from './platform-opt-outs.ts';
-import {
-  type ChannelFacts,
-  decideChannel,
-  type ConsentPolicy,
-  type PersonStatus,
-} from './rules.ts';
+import { type ChannelFacts, decideChannel } from './rules.ts';
 import { isChanged, contactsOf, statedContacts } from '../observe/observed-contact.ts';
 import { contactKey } from '../../../domain/values/contact-key.ts';
 import { attributed, isTakenBack, settledOut, stillSettled } from './own-opt-outs.ts';
@@ -31,24 +27,16 @@ import {
   recordedIn,
   replacedBy,
   statingFor,
-  type Channels,
-  type Past,
 } from './past-consent.ts';
-import {
-  withEarlyMarked,
-  strictest,
-  strictestOf,
-  type DesiredSubscription,
-} from '../observe/consent-time.ts';
+import { withEarlyMarked, strictest, strictestOf } from '../observe/consent-time.ts';
 import type {
   ContactStates,
   DesiredContactRow,
   ObservedContact,
   RecordedContact,
 } from '../observe/contact-state.ts';
-import { renamedOf, withoutOurs, type RenamedContact } from './renamed-contact.ts';
+import { renamedOf, withoutOurs } from './renamed-contact.ts';
 import type { ContactFields } from '../observe/desired-contact.ts';
-import type { Entry } from '../../../domain/do-not-contact.ts';
 
 /** Derives what is known about one person. It makes no requests; `states` contains everything. */
 export function factsOf(known: ContactStates, rules: PersonRules): PersonFacts {
@@ -223,38 +211,4 @@ export function rulesOf(
     policy,
     absence,
   };
-}
-
-export interface PersonRules extends Channels {
-  /** The addresses that contacts.protect contains. */
-  protects: ReadonlySet<Key>;
-  policy: ConsentPolicy;
-  absence: AbsenceRules;
-}
-
-export interface PersonFacts {
-  states: ContactStates;
-  rules: PersonRules;
-  status: PersonStatus;
-  /** Whether contacts.protect covers the person, by address or by a condition on a CRM record. */
-  isProtected: boolean;
-  /** Whether the policy would delete this contact now: gone, or replaced by a new address. */
-  mayDelete: boolean;
-  /** Whether another contact has replaced this one, and the policy deletes this one. */
-  replaced: boolean;
-  desired: Map<string, DesiredSubscription>;
-  recorded: RecordedContact | undefined;
-  former: RecordedContact[];
-  /** The contacts on the platform as just read. */
-  seen: ObservedContact[];
-  /** The contacts as just read, or as last known if nothing was read. */
-  shown: ObservedContact[];
-  /** `shown` without the opt-outs that a creation set by default, which no person made. */
-  contacts: ObservedContact[];
-  /** The person's contacts that now have another address on the platform. */
-  renamed: RenamedContact[];
-  /** Returns the opt-out from a channel that an operator stated and that still applies. */
-  operatorOut: (channel: string) => Entry | undefined;
-  /** The recorded state of the person, updated with what is observed now. */
-  now: Past;
 }

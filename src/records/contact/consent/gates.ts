@@ -4,7 +4,7 @@
  */
 import { isOver, listed } from './do-not-contact-entries.ts';
 import { hasMoved, isCarried, isForbidden } from './absent-people.ts';
-import type { PersonFacts } from './facts.ts';
+import type { PersonFacts } from './person-facts.ts';
 import { isTakenBack, isOperators } from './own-opt-outs.ts';
 import { isNewer, isOurs, isTheirs, isBounce } from '../observe/observed-contact.ts';
 import { hasLeftReplaced, isUndoneInReplaced, replacedBy } from './past-consent.ts';
