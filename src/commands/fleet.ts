@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { basename } from 'node:path';
 import { type Command, Option } from 'commander';
 import type { FlagsOf } from '../compose/command-options.ts';
@@ -16,6 +18,7 @@ import {
 } from '../worker/mirror-folder.ts';
 import { drainNode, type Fleet, isWithoutDisk, readFleet } from '../compose/fleet/fleet.ts';
 import {
+  awaySection,
   fleetSections,
   type ShownFleet,
   shownFleet,
@@ -48,6 +51,7 @@ async function status(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const fleets: ShownFleet[] = [];
   const shown: ShownMirror[] = [];
+  const elsewhere: string[] = [];
   const unusable = await withFleets(flags, shell, async (fleet, own) => {
     fleets.push(
       shownFleet(
@@ -55,10 +59,13 @@ async function status(command: Command, shell: Shell): Promise<number> {
         own.map(({ mirror }) => mirror),
       ),
     );
-    const holders = new Map(fleet.mirrors.map(({ name, holder }) => [name, holder]));
+    const known = new Map(fleet.mirrors.map((one) => [one.name, one]));
     for (const config of own) {
-      const worker = holders.get(config.mirror) ?? 'nobody';
-      shown.push({ ...readStanding(config), config, worker });
+      const { holder, disk, diskHost } = known.get(config.mirror) ?? {};
+      const isKnown = (holder ?? disk) !== undefined && diskHost !== hostname();
+      // It would look like a mirror that has lost its snapshot.
+      if (isKnown && !existsSync(config.snapshot)) elsewhere.push(config.mirror);
+      else shown.push({ ...readStanding(config), config, worker: holder ?? 'nobody' });
     }
   });
   const all: ShownFleet = {
@@ -69,10 +76,15 @@ async function status(command: Command, shell: Shell): Promise<number> {
   const nodes = all.workers.map(({ row }) => row);
   const withoutDisk = all.withoutDisk.map(({ name, diskHost: host }) => ({ mirror: name, host }));
   const mirrors = sortMirrors(shown).map(mirrorRow);
-  const document = { nodes, withoutHome: all.withoutHome, withoutDisk, unusable, mirrors };
-  const isServed = unusable.length + all.withoutHome.length === 0;
+  const { withoutHome } = all;
+  const document = { nodes, withoutHome, withoutDisk, unusable, mirrors, elsewhere };
+  const isServed = unusable.length + withoutHome.length === 0;
   const code = exitCode(isServed ? 'done' : 'failed');
-  const sections = [...mirrorsSections(shown), ...fleetSections(all, { unusable })];
+  const sections = [
+    ...mirrorsSections(shown),
+    awaySection(elsewhere),
+    ...fleetSections(all, { unusable }),
+  ];
   return print({ document, sections, code }, flags, shell);
 }
 

@@ -1,7 +1,9 @@
 /** What `fleet status` says of a folder with files that it cannot use. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
+import { fleetKeys } from '../../src/compose/queues/node-heartbeat.ts';
 import { calling } from '../support/commands/mirrored-contacts.ts';
 import { sharedRedis } from '../support/redis.ts';
 import { scratch } from '../support/sources/source-reading.ts';
@@ -41,5 +43,13 @@ test('a file that cannot be used is named with what is wrong, and is no success'
   expect((await status('--json')).json).toMatchObject({
     withoutHome: ['m1'],
     unusable: ['m0.yaml'],
+    elsewhere: [],
   });
+  // A mirror on a disk of another machine has lost nothing, and needs no backfill here.
+  const client = new Redis(redis.url);
+  await client.hset(fleetKeys.disks, 'm1', 'd1@another');
+  await client.quit();
+  const away = await status('--json');
+  expect(away.json).toMatchObject({ mirrors: [], elsewhere: ['m1'], withoutHome: ['m1'] });
+  expect((await status()).out).not.toContain('backfill');
 });

@@ -1,4 +1,5 @@
 /** The page of many mirrors, in a real browser: how each stands, one person in all, a pause. */
+import { writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { ann, mirrored } from '../support/commands/mirrored-contacts.ts';
 import { refusing } from '../support/commands/notice-receivers.ts';
@@ -44,6 +45,22 @@ test('an operator sees the worst first, finds a person in all of them, and pause
   await page.getByRole('listitem').filter({ hasText: 'failed' }).getByRole('link').click();
   expect(await page.locator('h1').innerText()).toBe(ann);
   expect(complaints).toEqual([]);
+  expect(running.failures).toEqual([]);
+});
+
+test('a search names the mirrors that it cannot look into, and counts mirrors', async () => {
+  const { well, failed, first } = await three();
+  writeFileSync(failed.path, 'no database');
+  const running = await startConsole([well.file, failed.file, first.file]);
+  const { page } = await look(running);
+  const find = async (who: string) => {
+    await page.getByLabel('Find a person in all mirrors').fill(who);
+    await page.getByRole('button', { name: 'Find' }).click();
+    return page.getByRole('status').innerText();
+  };
+  expect(await find(ann)).toContain('cannot be read here: failed.');
+  expect(await page.locator('h1').innerText()).toBe('Found in 2 mirrors');
+  expect(await find('nobody@example.com')).toContain('No mirror that was searched has a record');
   expect(running.failures).toEqual([]);
 });
 

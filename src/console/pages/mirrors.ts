@@ -9,10 +9,12 @@ import type { Clock } from '../../domain/clock.ts';
 import { counted } from '../../domain/values/counted.ts';
 import type { Fleet } from '../../compose/fleet/fleet.ts';
 import { isExpected } from '../../domain/errors.ts';
+import { isBug } from '../../compose/output/failure-report.ts';
 import { inTurns } from '../../engine/context/work-in-parts.ts';
 import { mirrorStates } from '../../views/status/status-sections.ts';
 import type { ConsoleMirror } from '../view/console-mirror.ts';
 import {
+  awaySection,
   fleetSections,
   shownFleet,
   countStates,
@@ -86,11 +88,6 @@ export async function showMirrors(
       why.split('\n').map((line): Text => [{ tone: 'bad', text: basename(file) }, ' ', line]),
     ),
   };
-  const away: Section = {
-    title: 'On a disk of another worker, whose console shows them',
-    lines: there.map(({ config: { mirror } }) => mirror),
-    isList: true,
-  };
   const urgent = refused.length + seen.filter((one) => stateOf(one) === 'attention').length;
   const well = there.length > 0 ? 'The mirrors here are well' : 'All mirrors are well';
   const needs = urgent === 1 ? '1 mirror needs attention' : `${urgent} mirrors need attention`;
@@ -98,7 +95,8 @@ export async function showMirrors(
   const toWorkers = html`<p><a href="/fleet">The workers that serve them</a></p>`;
   const workersLink = fleets.length > 0 ? toWorkers : '';
   const pageLink = (mirror: string): string => `/m/${mirror}`;
-  const sections = [stopped, ...mirrorsSections(shown, false), away];
+  const away = there.map(({ config: { mirror } }) => mirror);
+  const sections = [stopped, ...mirrorsSections(shown, false), awaySection(away)];
   const fixes = new Map(shown.map((one) => [one.config.mirror, fixOf(one)]));
   const forms = (name: string): Html | '' => {
     const mirror = here.find(({ config }) => config.mirror === name);
@@ -150,7 +148,10 @@ function personForm(who: string): Html {
 
 const searched = z.object({ who: z.string() });
 
-/** Searches all mirrors for a person, and sends the page of those found. It changes nothing. */
+/**
+ * Searches all mirrors for a person, and sends the page of those found, and of the mirrors whose
+ * snapshots cannot be read here. It changes nothing.
+ */
 export async function findInMirrors(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -159,10 +160,8 @@ export async function findInMirrors(
   const { visitor } = request;
   const { who } = formOf(request, searched);
   const user = { name: '', role: 'viewer', seesAddresses: false, ...visitor } as const;
-  const found: Html[] = [];
-  for (const mirror of mirrors) {
-    if (mirror.isElsewhere()) continue;
-    const links = await mirror.read(user, async (seen) => {
+  const search = async (mirror: ConsoleMirror): Promise<Html[]> =>
+    mirror.read(user, async (seen) => {
       const { keys, isExact = false } = await findPeople(seen, who, user);
       const { snapshot, names } = seen;
       if (!snapshot || !isExact) return [];
@@ -176,18 +175,32 @@ export async function findInMirrors(
           </li>`,
       );
     });
-    found.push(...links);
+  const found: Html[][] = [];
+  const unread: string[] = [];
+  for (const mirror of mirrors) {
+    const links = mirror.isElsewhere() ? undefined : await search(mirror).catch(unlessBug);
+    if (!links) unread.push(mirror.config.mirror);
+    else if (links.length > 0) found.push(links);
   }
-  const none = html`<p class="flash">No mirror has a record of this person.</p>`;
+  const those = unread.length === 0 ? '' : 'that was searched ';
+  const none = html`<p class="flash">No mirror ${those}has a record of this person.</p>`;
   const list = html`<ul>
     ${found}
   </ul>`;
+  const others = `Not searched, because their snapshots cannot be read here: ${unread.join(', ')}.`;
   await sendPage(request, reply, {
     title: found.length === 0 ? 'Nobody was found' : `Found in ${counted(found.length, 'mirror')}`,
     body: html`${personForm(who.slice(0, 300))}
-      <div role="status">${found.length === 0 ? none : list}</div>
+      <div role="status">
+        ${unread.length === 0 ? '' : html`<p class="flash bad">${others}</p>`}
+        ${found.length === 0 ? none : list}
+      </div>
       <p><a href="/">All mirrors</a></p>`,
   });
+}
+
+function unlessBug(error: unknown): undefined {
+  if (isBug(error)) throw error;
 }
 
 function steeringForm(
@@ -213,7 +226,7 @@ function steeringForm(
 const steered = z.object({
   what: z.enum(['pause', 'resume']),
   mirrors: z.string(),
-  reason: z.string().max(300),
+  reason: z.string().trim().min(1).max(300),
 });
 
 /** Pauses or resumes the mirrors that the page showed, for an operator; then shows the page. */
@@ -233,7 +246,7 @@ export async function steerMirrors(
   let isDone = true;
   for (const { config, run } of mirrors) {
     if (!wanted.includes(config.mirror)) continue;
-    const { code, lines: said } = await run(visitor, [what, '--reason', reason]);
+    const { code, lines: said } = await run(visitor, [what, `--reason=${reason}`]);
     isDone &&= code === 0;
     lines.push(
       ...(code === 0 ? said.slice(0, 1) : said.map((line) => `${config.mirror}: ${line}`)),

@@ -147,6 +147,12 @@ export function mirrorsSections(mirrors: readonly ShownMirror[], saysFix = true)
   return [...incidents(mirrors), { table: { columns, rows }, none: 'There is no such mirror.' }];
 }
 
+/** Returns the mirrors whose snapshot another machine has: nothing is known of them here. */
+export function awaySection(mirrors: readonly string[]): Section {
+  const title = 'On a disk of another worker, whose console shows them';
+  return { title, lines: mirrors, isList: true };
+}
+
 /** Returns what to do about the worst that needs attention; '' if nothing does. */
 export function fixOf(one: Standing): string {
   const [worst] = one.attention;
