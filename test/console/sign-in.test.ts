@@ -3,9 +3,16 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { accessRulesOf } from '../../src/console/access/access-rules.ts';
+import {
+  addUser,
+  changeUser,
+  hashPassword,
+  openUsers,
+} from '../../src/console/access/users-file.ts';
 import { createSessionStore } from '../../src/console/sign-in.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
+import { scratch } from '../support/sources/source-reading.ts';
 import { raw } from '../support/server/started-server.ts';
 import {
   cookieOf,
@@ -191,6 +198,14 @@ test('an operator adds, changes and shuts out users, but never the last operator
   await row('vera').getByRole('button', { name: 'Let in again' }).click();
   expect(await as(vera)).toBe(200);
   expect(complaints).toEqual([]);
+});
+
+test('viewers of a file whose operators a proxy names can be shut out', async () => {
+  const path = join(await scratch(), 'users.yaml');
+  const password = await hashPassword('a password', Buffer.alloc(16));
+  addUser(path, { name: 'vera', role: 'viewer', password });
+  changeUser(path, 'vera', { disabled: true });
+  expect(openUsers(path).find('vera')).toBe(undefined);
 });
 
 test('a proxy names the user, from its own address only', async () => {
