@@ -129,7 +129,7 @@ function partOf({ kind, part }: Change): string {
 }
 
 /*
- * * Keeps the runs of a mirror from sending to a platform that refuses nearly everything. The
+ * Keeps the runs of a mirror from sending to a platform that refuses nearly everything. The
  * snapshot stores the quarantine.
  *
  *   quarantine   the run                                                then the quarantine

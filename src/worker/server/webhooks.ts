@@ -180,6 +180,7 @@ export function toldIn(body: unknown, { format, id }: Naming) {
             ours.filter((event) => {
               const type = fieldAt(event, 'subscriptionType');
               if (type === 'contact.privacyDeletion') return true;
+              // It must state that it is about a contact: nothing may be erased on a guess.
               return (
                 type === 'object.privacyDeletion' && fieldAt(event, 'objectTypeId') === contactType
               );
