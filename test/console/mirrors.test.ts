@@ -51,6 +51,8 @@ test('an operator sees the worst first, finds a person in all of them, and pause
 test('a search names the mirrors that it cannot look into, and counts mirrors', async () => {
   const { well, failed, first } = await three();
   writeFileSync(failed.path, 'no database');
+  well.csv(`id,email,news,product\n1,${ann},yes,\nbroken,no address,yes,\n`);
+  await well.call('sync');
   const running = await startConsole([well.file, failed.file, first.file]);
   const { page } = await look(running);
   const find = async (who: string) => {
@@ -61,6 +63,7 @@ test('a search names the mirrors that it cannot look into, and counts mirrors', 
   expect(await find(ann)).toContain('cannot be read here: failed.');
   expect(await page.locator('h1').innerText()).toBe('Found in 2 mirrors');
   expect(await find('nobody@example.com')).toContain('No mirror that was searched has a record');
+  expect(await find('broken')).toMatch(/well: The record of the CRM .* cannot be used: /);
   expect(running.failures).toEqual([]);
 });
 

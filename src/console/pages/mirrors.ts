@@ -24,7 +24,7 @@ import {
   stateOf,
 } from '../../views/status/mirrors.ts';
 import type { Section, Text } from '../../views/sections.ts';
-import { html, type Html, raw, sectionsHtml } from '../../views/render/html.ts';
+import { html, type Html, prose, raw, sectionsHtml } from '../../views/render/html.ts';
 import { consoleText, personLink } from '../view/console-text.ts';
 import { textField } from '../view/form.ts';
 import { linkTo } from '../view/page.ts';
@@ -162,8 +162,9 @@ export async function findInMirrors(
   const user = { name: '', role: 'viewer', seesAddresses: false, ...visitor } as const;
   const search = async (mirror: ConsoleMirror): Promise<Html[]> =>
     mirror.read(user, async (seen) => {
-      const { keys, isExact = false } = await findPeople(seen, who, user);
+      const { keys, isExact = false, isUnusable, none = '' } = await findPeople(seen, who, user);
       const { snapshot, names } = seen;
+      if (isUnusable) return [html`<li>${mirror.config.mirror}: ${prose(none)}</li>`];
       if (!snapshot || !isExact) return [];
       return keys.map(
         (key) =>

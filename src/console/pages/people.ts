@@ -53,13 +53,13 @@ export const peoplePage: Page = {
 
 /**
  * Returns the people found, or why there are none. `isExact`: the words name these people, instead
- * of only the beginning of their addresses.
+ * of only the beginning of their addresses; `isUnusable`: they name a record that cannot be used.
  */
 export async function findPeople(
   { snapshot, ...seen }: Seen,
   who: string,
   user: PageRequest['user'],
-): Promise<{ keys: readonly Key[]; isExact?: boolean; none?: string }> {
+): Promise<{ keys: readonly Key[]; isExact?: boolean; isUnusable?: boolean; none?: string }> {
   if (!snapshot) return { keys: [], none: 'There is no snapshot yet: the first run makes it.' };
   try {
     const keys = await searchPeople({ ...seen, snapshot }, who.slice(0, 500));
@@ -71,7 +71,8 @@ export async function findPeople(
   const [unusable] = snapshot.problems.counted.listOf('contact', `id ${who.trim()}`);
   if (unusable) {
     const why = renderProblem({ reason: unusable.reason, fix: unusable.fix });
-    return { keys: [], none: `The record of the CRM with this id cannot be used: ${why}` };
+    const none = `The record of the CRM with this id cannot be used: ${why}`;
+    return { keys: [], isUnusable: true, none };
   }
   // Users who see hashes get none: they could find out addresses letter by letter.
   const begin = contactKey(who);
