@@ -73,7 +73,7 @@ function pathFault(error: unknown): Fault | undefined {
 }
 
 const faultCodes =
-  /^(SQLITE_(IOERR|CANTOPEN|PERM|AUTH|NOLFS|PROTOCOL)|E(ACCES|PERM|IO|NOENT|NOTDIR|ISDIR|MFILE|DQUOT))/;
+  /^(SQLITE_(IOERR|CANTOPEN|PERM|AUTH|NOLFS|PROTOCOL)|E(ACCES|PERM|IO|NOENT|NOTDIR|ISDIR|MFILE|BUSY))/;
 
 function storageFault(error: unknown): Fault | undefined {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
