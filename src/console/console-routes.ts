@@ -180,7 +180,9 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
         changeUsers(request, reply, { users, random: options.random }),
       );
     }
-    inside.post('/people', async (request, reply) => findInMirrors(request, reply, mirrors()));
+    inside.post('/people', async (request, reply) =>
+      findInMirrors(request, reply, mirrors(), options.clock),
+    );
     inside.post('/steer', { preHandler: scope.csrfProtection }, async (request, reply) =>
       steerMirrors(request, reply, mirrors()),
     );

@@ -156,6 +156,7 @@ export async function findInMirrors(
   request: FastifyRequest,
   reply: FastifyReply,
   mirrors: readonly ConsoleMirror[],
+  clock: Clock,
 ): Promise<void> {
   const { visitor } = request;
   const { who } = formOf(request, searched);
@@ -178,7 +179,8 @@ export async function findInMirrors(
     });
   const found: Html[][] = [];
   const unread: string[] = [];
-  for (const mirror of mirrors) {
+  // Each snapshot is opened in this process, which answers the CRM meanwhile.
+  for await (const mirror of inTurns({ clock }, mirrors)) {
     const links = mirror.isElsewhere() ? undefined : await search(mirror).catch(unlessBug);
     if (!links) unread.push(mirror.config.mirror);
     else if (links.length > 0) found.push(links);
