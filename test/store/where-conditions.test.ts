@@ -349,6 +349,13 @@ const cases: Record<string, Case> = {
     not: { kind: ['template'], id: ['2'], says: ['none', 'unread'] },
     finds: (snapshot) => snapshot.stated.optOutsOf({ ...of, ids: ['1'], mapping: 'm' }),
   },
+  'stated.optOutsOf, by an id that has another word for the part under this key': {
+    table: 'stated', row: { ...stated, says: 'none' },
+    not: { ...other, id: ['2'], part: ['product'] }, also: { says: ['opt_in'] },
+    beside: [['stated', { ...stated, key: 'former' }]],
+    finds: ({ stated: { optOutsOf } }) =>
+      !optOutsOf({ ...of, ids: ['1'], mapping: 'm' }).includes('news'),
+  },
   'absences.waitAnew': {
     table: 'absence', row: absence,
     not: { ...other, waited_ms: [null] },
