@@ -42,6 +42,9 @@ export interface Ended {
   recorded: string[];
 }
 
+/** The same, and whether faults have kept it from reading a part. */
+type Led = Ended & { isCut: boolean };
+
 /** Something that a run is made of, in the world or in a rehearsal of it. */
 interface Stand {
   clock: VirtualClock;
@@ -55,7 +58,9 @@ const never = new AbortController().signal;
 
 /**
  * Rehearses a run and then makes it, both with the same seed and faults. Undefined if a plan
- * already fails: then there is no rehearsal.
+ * already fails: then there is no rehearsal. Undefined, too, if faults kept one of the two from
+ * reading what the other has read: a request that waits for the limit moves those after it, so that
+ * the same faults come upon others.
  */
 export async function rehearseAndRun(
   ground: Ground,
@@ -67,10 +72,10 @@ export async function rehearseAndRun(
   const rehearsed = await prepare(ground);
   if (!rehearsed) return undefined;
   try {
-    const foretold = await lead(ground, { seed, faults, ...rehearsed });
+    const { isCut, ...foretold } = await lead(ground, { seed, faults, ...rehearsed });
     const { clock, emulator } = world;
-    const real = await lead(ground, { seed, faults, clock, emulator, path });
-    return { foretold, real };
+    const { isCut: isReal, ...real } = await lead(ground, { seed, faults, clock, emulator, path });
+    return faults.length > 0 && isCut !== isReal ? undefined : { foretold, real };
   } finally {
     rehearsed.remove();
   }
@@ -161,7 +166,7 @@ function factsInCopy(path: string) {
 async function lead(
   ground: Ground,
   { seed, faults, ...stand }: Stand & { seed: number; faults: readonly string[] },
-): Promise<Ended> {
+): Promise<Led> {
   const { clock, emulator, path, platformAs } = stand;
   const { story } = ground.world;
   const { snapshot } = openForRun(path, { at: clock.now(), admit: () => undefined });
@@ -183,10 +188,11 @@ async function lead(
   const parts = { ...partsIn(ground, { clock, seed }), send, snapshot, memory };
   try {
     const mirror = mirrorOf({ ...parts, ...(platformAs && { platformAs }) });
-    const { status, plan, contacts, templates } = await clock.run(
+    const { status, plan, contacts, templates, reasonCodes } = await clock.run(
       run(mirror, { ...full, writes: true }),
     );
-    return { summary: { status, plan, contacts, templates }, ...shownBy(stand, story) };
+    const isCut = reasonCodes.includes('source-left-out');
+    return { summary: { status, plan, contacts, templates }, isCut, ...shownBy(stand, story) };
   } finally {
     memory.close();
     snapshot.close();
