@@ -12,6 +12,7 @@ import { systemClock } from '../http/system-clock.ts';
 import {
   isRefused,
   namedTwice,
+  nothingDue,
   openMirrorFolder,
   workable,
   type Workable,
@@ -169,7 +170,7 @@ async function configsOf(
 }
 
 /** Does the same for a folder, whose files `load` reads. */
-export async function readFolder(folder: string, load: (file: string) => Workable, shell: Shell) {
+async function readFolder(folder: string, load: (file: string) => Workable, shell: Shell) {
   const { note } = shell;
   const { read } = openMirrorFolder({ folder, clock: systemClock, load, note });
   const files = [...(await read()).values()];
@@ -181,4 +182,25 @@ export async function readFolder(folder: string, load: (file: string) => Workabl
     throw new Invalid(`${folder}: no file can be used`, { fix });
   }
   return { usable, unusable: refused.map(({ file }) => basename(file)) };
+}
+
+/**
+ * Prints a line for each mirror of a folder, whether workers serve them or cron runs them, for
+ * `status`. `isNamed`: whether a configuration was named besides the folder.
+ */
+export async function showFolder(
+  folder: string,
+  { isNamed, ...flags }: { json?: true | undefined; isNamed: boolean },
+  shell: Shell,
+): Promise<number> {
+  if (isNamed) throw namedTwice();
+  const load = (file: string) => {
+    const config = loadConfig(file, shell.env);
+    return { ...config, redis: config.redis ?? '', schedule: config.schedule ?? nothingDue };
+  };
+  const { usable, unusable } = await readFolder(folder, load, shell);
+  const shown = usable.map((config) => ({ ...readStanding(config), config }));
+  const document = { mirrors: sortMirrors(shown).map(mirrorRow), unusable };
+  const code = exitCode(unusable.length === 0 ? 'done' : 'failed');
+  return print({ document, sections: mirrorsSections(shown), code }, flags, shell);
 }

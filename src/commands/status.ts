@@ -4,12 +4,7 @@ import { renderProblem } from '../domain/errors.ts';
 import { attentionOf } from '../views/status/attention.ts';
 import { askRedis } from '../views/status/next-runs.ts';
 import { currentStatusOf } from '../views/status/status-document.ts';
-import { look, print } from '../app/snapshot-command.ts';
-import { exitCode } from '../compose/output/failure-report.ts';
-import { loadConfig } from '../config/load-config.ts';
-import { mirrorRow, mirrorsSections, readStanding, sortMirrors } from '../views/status/mirrors.ts';
-import { namedTwice, nothingDue } from '../worker/mirror-folder.ts';
-import { readFolder } from './fleet.ts';
+import { look } from '../app/snapshot-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { attentionSection, statusSection } from '../views/status/status-sections.ts';
 
@@ -30,8 +25,10 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const { verbose: isVerbose = false, mirrors } = flags;
   if (mirrors !== undefined) {
-    if (command.getOptionValueSource('config') === 'cli') throw namedTwice();
-    return showFolder(mirrors, flags, shell);
+    // The module is loaded for folders only, because Redis comes with it.
+    const { showFolder } = await import('./fleet.ts');
+    const isNamed = command.getOptionValueSource('config') === 'cli';
+    return showFolder(mirrors, { ...flags, isNamed }, shell);
   }
   return look(flags, shell, async (seen) => {
     const standing = currentStatusOf(seen);
@@ -53,17 +50,4 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       sections: [attentionSection(standing, attention), statusSection(standing, next, isVerbose)],
     };
   });
-}
-
-/** Prints a line for each mirror of a folder, whether workers serve them or cron runs them. */
-async function showFolder(folder: string, flags: Flags, shell: Shell): Promise<number> {
-  const load = (file: string) => {
-    const config = loadConfig(file, shell.env);
-    return { ...config, redis: config.redis ?? '', schedule: config.schedule ?? nothingDue };
-  };
-  const { usable, unusable } = await readFolder(folder, load, shell);
-  const shown = usable.map((config) => ({ ...readStanding(config), config }));
-  const document = { mirrors: sortMirrors(shown).map(mirrorRow), unusable };
-  const code = exitCode(unusable.length === 0 ? 'done' : 'failed');
-  return print({ document, sections: mirrorsSections(shown), code }, flags, shell);
 }

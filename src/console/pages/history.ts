@@ -8,9 +8,10 @@ import { instant, lasting } from '../../compose/output/format-values.ts';
 import type { OptOutOrigin } from '../../store/tables/run-figures.ts';
 import { unreadable } from '../../views/status/attention.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
-import { html, type Html, raw, sectionsHtml } from '../../views/render/html.ts';
+import { html, type Html, sectionsHtml } from '../../views/render/html.ts';
 import { names, numbers } from '../../views/sections.ts';
 import { channelName } from '../view/console-text.ts';
+import { filterLink } from '../view/form.ts';
 import { linkTo, type PageRequest } from '../view/page.ts';
 
 const dayMs = 86_400_000;
@@ -56,8 +57,7 @@ export async function historySection(request: PageRequest): Promise<Html> {
   const none = plots.filter((plot) => !shown.includes(plot)).map(({ title }) => title);
   const link = (name: string): Html => {
     const href = `${linkTo(request)}?range=${encodeURIComponent(name)}#history`;
-    const current = name === chosen ? raw('aria-current="true"') : '';
-    return html`<a class="filter" href="${href}" ${current}>${name}</a>`;
+    return filterLink(href, name, name === chosen);
   };
   return html`<section aria-labelledby="history">
     <h2 id="history">History</h2>

@@ -24,9 +24,9 @@ import {
   stateOf,
 } from '../../views/status/mirrors.ts';
 import type { Section, Text } from '../../views/sections.ts';
-import { html, type Html, prose, raw, sectionsHtml } from '../../views/render/html.ts';
+import { html, type Html, prose, sectionsHtml } from '../../views/render/html.ts';
 import { consoleText, personLink } from '../view/console-text.ts';
-import { textField } from '../view/form.ts';
+import { filterLink, textField } from '../view/form.ts';
 import { linkTo } from '../view/page.ts';
 import { findPeople } from './people.ts';
 import { csrfOf, formOf, sendOperatorsOnly, sendPage } from '../view/layout.ts';
@@ -77,9 +77,8 @@ export async function showMirrors(
   const named = seen.filter(({ config }) => config.mirror.includes(name.trim().toLowerCase()));
   const shown = named.filter((one) => state === '' || stateOf(one) === state);
   const link = (is: string, text: string): Html => {
-    const current = is === state ? raw('aria-current="true"') : '';
     const query = new URLSearchParams({ state: is, name });
-    return html`<a class="filter" href="/?${query}" ${current}>${text}</a>`;
+    return filterLink(`/?${query.toString()}`, text, is === state);
   };
   const counts = countStates(named).map(([is, n]) => link(is, `${mirrorStates[is]} ${n}`));
   const stopped: Section = {

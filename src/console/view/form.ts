@@ -161,6 +161,13 @@ function field({ name, label, options, usual = 'all' }: Choice, chosen?: string)
   >`;
 }
 
+/** Returns a link that chooses what a page shows; `isCurrent`: whether it shows that now. */
+export function filterLink(href: string, text: string, isCurrent: boolean): Html {
+  return html`<a class="filter" href="${href}" ${isCurrent ? raw('aria-current="true"') : ''}
+    >${text}</a
+  >`;
+}
+
 /** Returns the address of this page with other values in its query; undefined removes one. */
 export function withQuery(
   request: PageRequest,

@@ -105,13 +105,10 @@ export function sortMirrors<One extends Standing>(mirrors: readonly One[]): One[
   );
 }
 
-/** Returns how many mirrors are in each state that any is in. */
+/** Returns how many mirrors are in each state that any is in, worst first. */
 export function countStates(mirrors: readonly Standing[]): [MirrorState, number][] {
-  const all = Map.groupBy(mirrors, stateOf);
-  return Object.keys(mirrorStates).flatMap((name) => {
-    const state = [...all.keys()].find((one) => one === name);
-    return state ? [[state, all.get(state)?.length ?? 0]] : [];
-  });
+  const states = Map.groupBy(sortMirrors(mirrors), stateOf);
+  return [...states].map(([state, all]) => [state, all.length]);
 }
 
 /**
