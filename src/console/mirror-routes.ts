@@ -21,7 +21,7 @@ import {
   type PageRequest,
   type Shown,
 } from './view/page.ts';
-import { approvalsFile, approvalsPage } from './pages/approvals.ts';
+import { approvalsFile, approvalsPage, changesPage } from './pages/approvals.ts';
 import { auditPage } from './pages/audit.ts';
 import { configurationPage } from './pages/configuration.ts';
 import { eventsPage } from './pages/events.ts';
@@ -38,6 +38,7 @@ export const pages: readonly Page[] = [
   overviewPage,
   rehearsalPage,
   approvalsPage,
+  changesPage,
   approvalsFile,
   problemsPage,
   problemsFile,

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
 import {
   type BrowserOptions,
+  faultsOf,
   look,
   startConsole,
   viewer,
@@ -48,11 +49,31 @@ test('an operator sees why changes wait, approves them, and a run makes them', a
   expect(why).toContain('is the greater of 1 person and 0 % of the people the CRM wants.');
   expect(why).toContain('often a column or a condition that changed its meaning');
   expect(why).not.toMatch(/crm-mirror|ch_news|under the plan/);
-  await main.getByText(/All \d+ changes|The first/).click();
-  await main.getByRole('link', { name: 'eve@example.com' }).first().waitFor();
-  expect(await main.locator('li', { hasText: 'eve@example.com' }).first().innerText()).toContain(
-    'because the CRM says so (record id-eve@example.com)',
-  );
+  for (const name of [
+    'Newsletter no contact opted in 2',
+    'Product news not subscribed opted in 1',
+    'Product news opted out in the CRM by product opted in 1',
+  ])
+    await main.getByRole('row', { name }).waitFor();
+  await main.getByRole('link', { name: 'All 6 changes' }).click();
+  const eve = main.getByRole('row', { name: 'eve@example.com' });
+  expect(await eve.count()).toBe(2);
+  expect(await eve.first().innerText()).toContain('the CRM says so (record id-eve@example.com)');
+  await page.getByLabel('Channel').selectOption('Product news');
+  await page.getByRole('button', { name: 'Filter' }).click();
+  await eve.first().waitFor();
+  expect(await main.getByRole('row').count()).toBe(1 + 4);
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('link', { name: 'Download these as CSV' }).click(),
+  ]);
+  const lines = readFileSync(await file.path(), 'utf8')
+    .trim()
+    .split('\r\n');
+  expect(lines).toHaveLength(1 + 4);
+  expect(lines[1]).toContain(',opt in,Product news,ch_product,ann@example.com,');
+  expect(await faultsOf(page)).toEqual([]);
+  await page.goto('/m/world/approvals');
   const approve = main.locator('form', {
     has: page.getByRole('button', { name: 'Approve these 4 people' }),
   });
@@ -105,6 +126,16 @@ test('a part is rejected and another approved, and each says so', async () => {
   const rejected = page.locator('section', { hasText: 'Nobody makes these changes' });
   expect(await rejected.innerText()).toContain('2 people: opt in in Product news');
   expect(complaints).toEqual([]);
+});
+
+test('people who wait under two plans are shown once', async () => {
+  const { page, ...world } = await held();
+  world.people([ann, bob, 'eve@example.com'].map((email) => ({ email, news: 'yes' })));
+  expect((await world.call('sync', '--fast')).code).toBe(3);
+  expect((await world.call('status', '--json')).json.held).toHaveLength(2);
+  await page.reload();
+  await page.getByRole('heading', { name: '4 people await a decision' }).waitFor();
+  expect(await page.getByRole('heading', { name: 'await a decision' }).count()).toBe(1);
 });
 
 test('several causes are approved together only in a second step that repeats the counts', async () => {

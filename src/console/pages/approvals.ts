@@ -2,7 +2,7 @@
  * Lets operators approve or reject what awaits a decision, and offers every change of a plan as
  * CSV. What is shown comes from views/status/approval-sections.ts.
  */
-import { type GuardClass, guardRows, timedGuards } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import { countWords } from '../../engine/report/guard-text.ts';
 import { changeName } from '../../compose/output/format-values.ts';
 import { csvLines } from '../../compose/output/write-export.ts';
@@ -16,10 +16,19 @@ import {
   tellChanges,
   type WithheldPart,
 } from '../../views/status/approval-sections.ts';
+import { names, type TableRow } from '../../views/sections.ts';
+import type { HeldGroup } from '../../store/holds/holds.ts';
 import { html, type Html, sectionsHtml, timeAgo } from '../../views/render/html.ts';
-import { link, type Page, type PageRequest } from '../view/page.ts';
+import { link, linkTo, type Page, type PageRequest } from '../view/page.ts';
 import { channelName, readerOf } from '../view/console-text.ts';
-import { actionForm, signersWords } from '../view/form.ts';
+import {
+  actionForm,
+  type Choice,
+  filterForm,
+  pageLinks,
+  signersWords,
+  withQuery,
+} from '../view/form.ts';
 import { rehearsalLink } from './rehearsal.ts';
 
 /** The page of what awaits a decision, and of what was decided. */
@@ -69,9 +78,7 @@ export const approvalsPage: Page = {
         const file = link(request, `approvals.csv?plan=${held.plan}`, 'Download all as CSV');
         return html`<section aria-label="Awaits a decision">
           <h2>${openWords(causes)} ${isOne ? 'awaits' : 'await'} a decision</h2>
-          <p class="quiet" title="plan ${held.plan}">
-            Since ${timeAgo(held.since, status.at)}. ${file}
-          </p>
+          <p class="quiet">Since ${timeAgo(held.since, status.at)}. ${file}</p>
           ${causes.map(
             (cause) =>
               html`<div class="answer">
@@ -79,6 +86,10 @@ export const approvalsPage: Page = {
               </div>`,
           )}
           ${approveAll(request, plan)}
+          <details>
+            <summary>The plan</summary>
+            <p>These changes are approved and rejected under the hash <code>${held.plan}</code>.</p>
+          </details>
         </section>`;
       })}
       ${open.length === 0 ? nothing : ''} ${sectionsHtml(decidedSections(facts, status), reader)}
@@ -171,21 +182,94 @@ function rejectAfterAll(
   </details>`;
 }
 
+const rowsPerPage = 100;
+
+/** Every change of a plan that waits, page by page; the id is the hash of the plan. */
+export const changesPage: Page = {
+  path: 'approvals/:id',
+  show: async (request) =>
+    request.mirror.read(request.user, ({ snapshot, names: known }) => {
+      const { id: plan, query } = request;
+      if (!snapshot?.holds.get(plan)) return nothingWaits;
+      const { filter, choices } = filterOf(request, snapshot.holds.groups(plan, []));
+      const from = Math.max(0, Math.trunc(Number(query['from'])) || 0);
+      const page = { ...filter, from, most: rowsPerPage + 1 };
+      const found = snapshot.holds.rows(plan, [], page);
+      const rows = found
+        .slice(0, rowsPerPage)
+        .map(tellChanges(snapshot, known))
+        .map(({ kind, key, who, change, part, why }): TableRow => [
+          { record: { kind, key }, name: who },
+          change,
+          part === '' ? '–' : { channel: part },
+          why,
+        ]);
+      const table = { columns: [names('Who'), 'Change', 'Channel', 'Because'], rows };
+      const here = linkTo(request, 'approvals.csv');
+      const file = withQuery({ ...request, here }, { plan, from: undefined });
+      const body = html`${filterForm(request, choices)}
+        <p><a href="${file}">Download these as CSV</a></p>
+        ${sectionsHtml([{ table, none: 'There are no such changes.' }], readerOf(request, snapshot))}
+        ${pageLinks(request, [
+          from > 0 && ['Previous', { from: `${Math.max(0, from - rowsPerPage)}` }],
+          found.length > rowsPerPage && ['Next', { from: `${from + rowsPerPage}` }],
+        ])}`;
+      return { title: 'Changes that await a decision', body };
+    }),
+};
+
+const nothingWaits = {
+  title: 'Nothing waits',
+  code: 404,
+  body: html`<p>Nothing awaits a decision there any more.</p>`,
+};
+
+/** Returns which changes the address selects, and what else it could select of these. */
+function filterOf(request: PageRequest, groups: readonly HeldGroup[]) {
+  const { guard, op, channel } = request.query;
+  const unique = (of: (group: HeldGroup) => string) => [...new Set(groups.map(of))];
+  const given = (value: string | undefined) => (value === '' ? undefined : value);
+  const choices: Choice[] = [
+    {
+      name: 'guard',
+      label: 'Cause',
+      options: guardNames
+        .filter((name) => groups.some((group) => group.guard === name))
+        .map((name) => [name, guardRows[name].words.heading]),
+    },
+    {
+      name: 'op',
+      label: 'Change',
+      options: unique((group) => group.op).map((one) => [one, changeName(one, false)]),
+    },
+    {
+      name: 'channel',
+      label: 'Channel',
+      options: unique((group) => group.part)
+        .filter((part) => part !== '')
+        .map((part) => [part, channelName(request, part)]),
+    },
+  ];
+  const filter = {
+    guard: guardNames.find((name) => name === guard),
+    op: given(op),
+    part: given(channel),
+  };
+  return { filter, choices };
+}
+
 const head = ['cause', 'change', 'channel', 'channel_id', 'who', 'crm_ids', 'why'] as const;
 
-/** A line for each change of a plan that waits; users who see hashes get hashes. */
+/** The same as a file; users who see hashes get hashes. */
 export const approvalsFile: Page = {
   path: 'approvals.csv',
   show: async (request) =>
-    request.mirror.read(request.user, ({ snapshot, names }) => {
+    request.mirror.read(request.user, ({ snapshot, names: known }) => {
       const plan = request.query['plan'] ?? '';
-      if (!snapshot?.holds.get(plan)) {
-        const body = html`<p>Nothing awaits a decision there any more.</p>`;
-        return { title: 'Nothing waits', code: 404, body };
-      }
+      if (!snapshot?.holds.get(plan)) return nothingWaits;
       const rows = snapshot.holds
-        .rows(plan, [])
-        .map(tellChanges(snapshot, names))
+        .rows(plan, [], filterOf(request, []).filter)
+        .map(tellChanges(snapshot, known))
         .map(({ cause, change, part, who, crmIds, why }) => {
           const channel = part === '' ? '' : channelName(request, part);
           return [cause, change, channel, part, who, crmIds.join(' '), why];

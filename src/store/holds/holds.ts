@@ -116,6 +116,30 @@ export interface ChangeCount {
   n: number;
 }
 
+/** Changes of people of whom the same was known, and of whom the CRM says the same now. */
+export interface BeforeAndNow {
+  op: Op;
+  part: string;
+  /** Whether the CRM states it, or the mirror concluded it. */
+  stated: 0 | 1;
+  /** Whether it withdraws an opt-out that the CRM had stated. */
+  withdraws: 0 | 1;
+  /** The subscription that is recorded, or `none`; null if nobody is recorded. */
+  was: string | null;
+  /** Who made it: us or platform. */
+  madeBy: string | null;
+  /** The fields that state an opt-out now, or stated the one that is withdrawn; null if none do. */
+  fields: string | null;
+  n: number;
+}
+
+/** Selects some of the changes that a list shows. `op` is the operation as plans show it. */
+export interface HeldFilter {
+  guard?: GuardClass | undefined;
+  op?: string | undefined;
+  part?: string | undefined;
+}
+
 /** Changes that are held, with what approves them. */
 export interface HeldGroup extends ChangeCount {
   /** The approval in force; null if nobody has approved them. */
@@ -277,9 +301,31 @@ interface InList {
 
 /** The plans that showed what waits. */
 function plansIn(db: Statements) {
-  const rows = db.all<InList & { guard: GuardClass | undefined; most: number }, HeldChange>(
+  const rows = db.all<InList & HeldFilter & { from: number; most: number }, HeldChange>(
     `select ${heldColumns}, ${further} "isFurther" from hold h ${decided}
-     where ${isShownIn} and (@guard is null or h.guard = @guard) ${order} limit @most`,
+     where ${isShownIn} and (@guard is null or h.guard = @guard)
+       and (@part is null or h.part = @part)
+       and (@op is null or iif(${further}, 'create', h.op) = @op)
+     ${order} limit @most offset @from`,
+  );
+  const beforeAndNow = db.all<InList & { guard: GuardClass; most: number }, BeforeAndNow>(
+    `select op, part, stated, withdraws, was, "madeBy", fields, count(distinct key) n from (
+       select ${wishIn('h')} op, h.key, h.part, h.stated, h.withdraws,
+         iif(r.key is null, null, coalesce(m.value ->> '$.is', 'none')) was,
+         m.value ->> '$.by' "madeBy",
+         (select min(s.stated_by) from stated s where s.kind = h.kind and s.key = h.key
+            and s.part = h.part and s.says = 'opt_out') fields
+       from (select h.* from hold h ${decided}
+             where ${isShownIn} and h.guard = @guard limit @most) h
+         left join recorded r on r.kind = h.kind and r.key = h.key
+         left join json_each(r.body, '$.channels') m on m.key = h.part)
+     group by 1, 2, 3, 4, 5, 6, 7 order by 2, 1, n desc`,
+  );
+  const covers = db.has<{ list: string; other: string; guard: GuardClass }>(
+    `select 1 where not exists (
+       select 1 from listed l join hold h on h.id = l.hold
+       where l.list = @other and h.guard = @guard and h.ended_at is null
+         and not exists (select 1 from listed o where o.list = @list and o.hold = l.hold))`,
   );
   const groups = db.all<InList, HeldGroup>(
     `select h.guard, iif(${further}, 'create', h.op) op, h.part,
@@ -373,8 +419,22 @@ function plansIn(db: Statements) {
     rows: (
       named: string,
       approvals: readonly string[],
-      { guard, most: count = -1 }: { guard?: GuardClass; most?: number } = {},
-    ) => rows({ list: named, approvals, guard, most: count }),
+      {
+        guard,
+        op,
+        part,
+        from = 0,
+        most: count = -1,
+      }: HeldFilter & { from?: number; most?: number } = {},
+    ) => rows({ list: named, approvals, guard, op, part, from, most: count }),
+    /** Returns whether a list shows all changes of a class that another shows and that wait. */
+    covers: (list: string, other: string, guard: GuardClass) => covers({ list, other, guard }),
+    /** Groups the people of the first changes of a class by what was known and what is said now. */
+    beforeAndNow: (
+      named: string,
+      approvals: readonly string[],
+      { guard, most: count }: { guard: GuardClass; most: number },
+    ) => beforeAndNow({ list: named, approvals, guard, most: count }),
     /** Returns whether a change of a class waits about which no decision is in force. */
     isUndecided: db.has<{ guard: GuardClass; approvals: readonly string[] }>(
       `select 1 from hold h ${decided} where h.guard = @guard and h.ended_at is null

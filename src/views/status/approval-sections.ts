@@ -6,7 +6,7 @@ import { storedJson } from '../../domain/stored-json.ts';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Config } from '../../config/config.ts';
-import type { HeldChange, ChangeCount } from '../../store/holds/holds.ts';
+import type { BeforeAndNow, HeldChange, ChangeCount } from '../../store/holds/holds.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { isAnyLeft } from '../../engine/guard/plan-decisions.ts';
 import { storedReasons } from '../../engine/guard/holds.ts';
@@ -123,8 +123,8 @@ export function decisionLines(document: DecisionDocument, terminal?: ForTerminal
   ];
 }
 
-/** How many changes of a cause are listed. */
-const changesShown = 20;
+/** Of how many changes of a cause the page says what was before: more would take too long. */
+const changesCompared = 5_000;
 const approvalsShown = 10;
 
 /** What awaits a decision, and was decided. */
@@ -135,28 +135,32 @@ export type ShownPlan = ApprovalFacts['plans'][number];
 export type WithheldPart = ShownPlan['causes'][number];
 
 /** Reads what awaits a decision by plan and cause, and what was decided. */
-export function readApprovals(
-  snapshot: Snapshot,
-  { names, config, now }: Seen,
-  status: CurrentStatus,
-) {
+export function readApprovals(snapshot: Snapshot, { config, now }: Seen, status: CurrentStatus) {
   const { holds, meta } = snapshot;
   const inForce = approvalsInForce(snapshot, { approvers: config.approvers, now });
   const ids = inForce.map(({ id }) => id);
   const approvals = new Map(inForce.map((one) => [one.id, one]));
   const asked = storedReasons(meta);
-  const tell = tellChanges(snapshot, names);
+  const named = status.held.map(({ plan }) => plan);
+  // A run that reads a part shows in its plan what an earlier plan shows, too.
+  const isShownElsewhere = (plan: string, guard: GuardClass): boolean =>
+    named.some(
+      (other, at) =>
+        other !== plan &&
+        holds.covers(other, plan, guard) &&
+        (at > named.indexOf(plan) || !holds.covers(plan, other, guard)),
+    );
   const plans = status.held.map((held) => {
     const all = holds.groups(held.plan, ids);
     const causes = guardNames.flatMap((guard) => {
       const groups = all.filter((group) => group.guard === guard);
-      if (groups.length === 0) return [];
-      const first = holds.rows(held.plan, ids, { guard, most: changesShown }).map(tell);
+      if (groups.length === 0 || isShownElsewhere(held.plan, guard)) return [];
+      const compared = holds.beforeAndNow(held.plan, ids, { guard, most: changesCompared });
       // It is undefined if no run has said why the guard withholds them.
       const reason = asked[guard]?.asked ?? heldReason(snapshot, guard)?.reason;
       const isOpen = held.undecided[guard] > 0 && groups.some(({ approval }) => approval === null);
       const { of = 0, most = 0 } = asked[guard] ?? {};
-      return [{ guard, open: held.undecided[guard], isOpen, reason, of, most, groups, first }];
+      return [{ guard, open: held.undecided[guard], isOpen, reason, of, most, groups, compared }];
     });
     return { held, causes };
   });
@@ -191,20 +195,17 @@ export function openWords(causes: readonly WithheldPart[]): string {
     .join(' and ');
 }
 
-/** Shows a cause: why the changes are withheld, how many of each sort, and the first of them. */
+/** Shows a cause: why the changes are withheld, how many of each sort, and what was before. */
 export function causeSections(
   { held: { plan, optOutsUntil } }: ShownPlan,
-  { guard, open, reason, of, most, groups, first }: WithheldPart,
+  { guard, open, reason, of, most, groups, compared }: WithheldPart,
   { approvals, now }: ApprovalFacts,
   { guards }: Config,
 ): Section[] {
   const { words, configKey, recordType } = guardRows[guard];
   const { percent, floor } = guards[configKey];
-  const file = `approvals.csv?plan=${plan}`;
   const isStated = timedGuards.has(guard);
   const changes = groups.reduce((sum, { n }) => sum + n, 0);
-  const some = first.length < changes ? `The first ${first.length} of ` : 'All ';
-  const more = changes - first.length;
   const share = Math.round((100 * open) / Math.max(1, of));
   const limit =
     `The limit (\`guards.${configKey}\`) is the greater of ${countWords(recordType, floor)} ` +
@@ -245,23 +246,52 @@ export function causeSections(
         }),
       },
     },
+    ...(recordType === 'contact'
+      ? [
+          {
+            title: 'Before and now',
+            ...(changes > changesCompared && {
+              aside: `of the first ${withCommas(changesCompared)} changes`,
+            }),
+            table: {
+              columns: ['Channel', 'Before', 'Now in the CRM', numbers('People')],
+              rows: compared.map((one) => [
+                one.part === '' ? '–' : { channel: one.part },
+                beforeWords(one),
+                nowWords(one),
+                withCommas(one.n),
+              ]),
+            },
+          },
+        ]
+      : []),
     {
-      title: `${some}${counted(changes, 'change')}`,
-      isFolded: true,
-      isList: true,
       lines: [
-        ...first.map(({ kind, key, who, change, part, why }): Text => [
-          { record: { kind, key }, name: who },
-          `: ${change}`,
-          ...inChannel(part),
-          `, because ${why}`,
-        ]),
-        ...(more > 0
-          ? [[`… and ${withCommas(more)} more: `, { page: file, text: 'Download all as CSV' }]]
-          : []),
+        [{ page: `approvals/${plan}?guard=${guard}`, text: `All ${counted(changes, 'change')}` }],
       ],
     },
   ];
+}
+
+/** Says what was known of these people. */
+function beforeWords({ withdraws, was, madeBy, fields }: BeforeAndNow): string {
+  if (withdraws === 1) return `opted out in the CRM${byFields(fields)}`;
+  if (was === null) return 'no contact';
+  if (was === 'opt_in') return 'subscribed';
+  if (was === 'opt_out')
+    return madeBy === 'us' ? 'unsubscribed by us' : 'unsubscribed on the platform';
+  return 'not subscribed';
+}
+
+/** Says what the CRM says of them now. */
+function nowWords({ op, stated, fields }: BeforeAndNow): string {
+  if (op === 'opt_in') return 'opted in';
+  if (stated === 1) return `opted out${byFields(fields)}`;
+  return 'missing, or with another address';
+}
+
+function byFields(fields: string | null): string {
+  return fields === null ? '' : ` by \`${fields}\``;
 }
 
 /** What is said instead of a form that rejects. */
