@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { loadConfig } from '../config/load-config.ts';
 import type { Snapshot } from '../store/snapshot.ts';
-import { withSnapshot } from '../compose/assemble-mirror.ts';
+import { withSnapshot } from '../compose/mirror-files.ts';
 import { orHandOver } from './remote/worker-handover.ts';
 import { namesIn, see, type Seen, type OpenedMirror } from '../views/lookup/seen-mirror.ts';
 import type { Shell } from '../compose/process-shell.ts';

@@ -3,8 +3,8 @@ import { type FlagsOf, limiting, running } from '../compose/command-options.ts';
 import { changeCount } from '../engine/report/run-summary.ts';
 import { renderForecast } from '../engine/report/duration-forecast.ts';
 import { counted } from '../domain/values/counted.ts';
-import { absenceRulesOf } from '../compose/assemble-mirror.ts';
 import { ignoredWords } from '../app/check/surroundings.ts';
+import { absenceRulesOf } from '../config/config.ts';
 import {
   missingOf,
   missingWords,

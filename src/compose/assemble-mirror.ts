@@ -1,7 +1,7 @@
 /** Builds a runnable mirror from a configuration. It is the one place where all parts meet. */
 import { randomBytes, hash } from 'node:crypto';
 import { renderProblem } from '../domain/errors.ts';
-import type { Config } from '../config/config.ts';
+import { type Config, absenceRulesOf } from '../config/config.ts';
 import { byGuard } from '../domain/guard-classes.ts';
 import type { ConnectedPlatform, Platform, Random, Clock } from '../platform/platform.ts';
 import { type Lease, takeLease } from '../store/database/writer-lease.ts';
@@ -25,7 +25,6 @@ import { refusePaused } from './mirror-files.ts';
 import type { Assembled, Shell } from './process-shell.ts';
 import { loadSources, type Sources, loadMap } from './source-registry.ts';
 import { systemClock } from '../http/system-clock.ts';
-import type { AbsenceRules } from '../records/contact/consent/absent-people.ts';
 import { connectContacts } from '../records/contact/connect-contacts.ts';
 import { connectTemplates } from '../records/template/connect-templates.ts';
 import type { Source } from '../sources/source.ts';
@@ -247,25 +246,6 @@ function hold(
   }
 }
 
-/** Opens an existing snapshot for writing. Throws Busy if another process has the lease. */
-export async function withSnapshot<T>(
-  { snapshot: path }: Config,
-  act: (snapshot: Snapshot) => T | Promise<T>,
-): Promise<T> {
-  const lease = takeLease(path);
-  try {
-    const snapshot = openSnapshot(path);
-    try {
-      snapshot.fence();
-      return await act(snapshot);
-    } finally {
-      snapshot.close();
-    }
-  } finally {
-    lease.release();
-  }
-}
-
 function auditTrailOf(
   { audit: { keepMs } }: Config,
   { memory: { log }, snapshot: { meta, transaction } }: Opened,
@@ -306,13 +286,6 @@ interface ReadingStandIns {
   clock: Clock;
   /** Returns what to read instead of a source; `name` is the same for equal sources. */
   sourceFor(name: string, source: Source): Source;
-}
-
-/** Returns the rules for people who are missing from the CRM: how long to wait, what to do. */
-export function absenceRulesOf({ guards, policy }: Config): AbsenceRules {
-  const { absentReadings, absentForMs } = guards;
-  const { deletes, deleteAfterMs } = policy;
-  return { absentReadings, absentForMs, deletes, deleteAfterMs };
 }
 
 /** Connects the people and the templates of a mirror with their sources and the platform. */

@@ -5,6 +5,7 @@
  * it counts, and every run is full.
  */
 import { type Meta, storedFact } from '../store/database/meta-table.ts';
+import { takeLease } from '../store/database/writer-lease.ts';
 import { openSnapshot } from '../store/open-snapshot.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
@@ -72,6 +73,25 @@ export function movePaused(
     });
   } finally {
     close();
+  }
+}
+
+/** Opens an existing snapshot for writing. Throws Busy if another process has the lease. */
+export async function withSnapshot<T>(
+  { snapshot: path }: Config,
+  act: (snapshot: Snapshot) => T | Promise<T>,
+): Promise<T> {
+  const lease = takeLease(path);
+  try {
+    const snapshot = openSnapshot(path);
+    try {
+      snapshot.fence();
+      return await act(snapshot);
+    } finally {
+      snapshot.close();
+    }
+  } finally {
+    lease.release();
   }
 }
 

@@ -138,6 +138,13 @@ export function settle(
   });
 }
 
+/** Returns the rules for people who are missing from the CRM: how long to wait, what to do. */
+export function absenceRulesOf({ guards, policy }: Config) {
+  const { absentReadings, absentForMs } = guards;
+  const { deletes, deleteAfterMs } = policy;
+  return { absentReadings, absentForMs, deletes, deleteAfterMs };
+}
+
 /** Returns cron patterns without `H`; six fields begin with seconds. */
 function settleSchedule(
   { timezone, ...valid }: NonNullable<File['schedule']>,

@@ -13,7 +13,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Invalid } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
 import { exitCode } from '../compose/output/failure-report.ts';
-import { tickWords } from '../compose/queues/run-queue.ts';
+import { tickWords } from '../config/schema/cron-pattern.ts';
 import { decisionLines, isDecision } from '../views/status/approval-sections.ts';
 import { documentIn, type Job, type JobKind, rehearsalSubject, undoSubject } from './view/jobs.ts';
 import type { CommandAnswer } from '../compose/process-shell.ts';

@@ -24,7 +24,7 @@ import { readSmallFile, placeOf } from '../domain/values/config-file.ts';
 import { defaultsName } from '../config/load-config.ts';
 import type { Config } from '../config/config.ts';
 import { explain } from '../compose/output/failure-report.ts';
-import { dueIn, type Schedule } from '../compose/queues/run-queue.ts';
+import { dueIn, type Schedule } from '../config/schema/cron-pattern.ts';
 
 /** A file of the folder that cannot be used, so that its mirror is stopped. */
 export interface RefusedFile {

@@ -28,7 +28,7 @@ import { systemClock } from '../http/system-clock.ts';
 import { isUnloaded } from '../engine/context/run-context.ts';
 import { watch } from '../engine/watch/unsubscribe-watch.ts';
 import type { Heard, Worked } from '../compose/queues/event-queue.ts';
-import type { Tick } from '../compose/queues/run-queue.ts';
+import type { Tick } from '../config/schema/cron-pattern.ts';
 import type { Assembled } from '../compose/process-shell.ts';
 import { explain, isDiskFull } from '../compose/output/failure-report.ts';
 import { copiedAt, refusePaused } from '../compose/mirror-files.ts';

@@ -15,18 +15,18 @@
  */
 import type { Clock } from '../domain/clock.ts';
 import { isExpected, renderProblem, Unavailable } from '../domain/errors.ts';
-import { dueAfter } from '../config/schema/cron-pattern.ts';
-import { systemClock } from '../http/system-clock.ts';
-import type { OutageNotes } from '../store/health-file.ts';
-import type { Shell } from '../compose/process-shell.ts';
-import { explain } from '../compose/output/failure-report.ts';
 import {
-  type RunQueue,
+  dueAfter,
   dueIn,
   type Schedule,
   type Tick,
   tickWords,
-} from '../compose/queues/run-queue.ts';
+} from '../config/schema/cron-pattern.ts';
+import { systemClock } from '../http/system-clock.ts';
+import type { OutageNotes } from '../store/health-file.ts';
+import type { Shell } from '../compose/process-shell.ts';
+import { explain } from '../compose/output/failure-report.ts';
+import { type RunQueue } from '../compose/queues/run-queue.ts';
 import { instant } from '../compose/output/format-values.ts';
 import { nothingDue, type Workable } from './mirror-folder.ts';
 

@@ -10,13 +10,8 @@ import { recordOutages } from '../store/health-file.ts';
 import { openLockStore } from '../compose/queues/lock-store.ts';
 import { serveCommands } from '../compose/queues/command-queue.ts';
 import { openEventQueue, deliveryLogOf } from '../compose/queues/event-queue.ts';
-import {
-  viewQueues,
-  openRunQueue,
-  type RunQueue,
-  dueIn,
-  tickWords,
-} from '../compose/queues/run-queue.ts';
+import { viewQueues, openRunQueue, type RunQueue } from '../compose/queues/run-queue.ts';
+import { dueIn, tickWords } from '../config/schema/cron-pattern.ts';
 import type { Connections } from '../compose/queues/shared-connections.ts';
 import { sealIn } from '../compose/queues/payload-encryption.ts';
 import type { Shell } from '../compose/process-shell.ts';

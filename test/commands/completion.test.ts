@@ -70,24 +70,6 @@ test('an unknown shell is refused with the known ones', async () => {
   expect(err).toContain('Allowed choices are bash, zsh, fish');
 });
 
-test('pressing Tab loads neither the engine nor a database', () => {
-  const hook =
-    'import { registerHooks } from "node:module";' +
-    'registerHooks({ load(url, context, next) { console.error(url); return next(url, context); } });';
-  const { stdout, stderr } = spawnSync(process.execPath, [
-    '--import',
-    `data:text/javascript,${encodeURIComponent(hook)}`,
-    program,
-    'complete',
-    '--',
-    'sync',
-    '--fu',
-  ]);
-  expect(String(stdout)).toContain('--full');
-  expect(String(stderr)).toContain('complete-words');
-  expect(String(stderr)).not.toMatch(/src\/engine|better-sqlite3|undici|bullmq|fastify/);
-});
-
 const has = (shell: string): boolean => spawnSync(shell, ['--version']).status === 0;
 const bashCompletion = '/usr/share/bash-completion/bash_completion';
 

@@ -1,6 +1,6 @@
 /** When runs of a schedule count as overdue, by a clock that a test moves. */
 import { expect, test } from 'vitest';
-import type { Tick } from '../../src/compose/queues/run-queue.ts';
+import type { Tick } from '../../src/config/schema/cron-pattern.ts';
 import { watchOverdue } from '../../src/worker/mirror-schedule.ts';
 
 /** A worker that is given full runs each hour, and others each minute, if the test gives them. */

@@ -2,7 +2,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { viewQueues, openRunQueue, type Schedule } from '../../src/compose/queues/run-queue.ts';
+import { viewQueues, openRunQueue } from '../../src/compose/queues/run-queue.ts';
+import { type Schedule } from '../../src/config/schema/cron-pattern.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { untilHolds } from '../support/waiting.ts';
 import { connectTo } from '../support/worker/connections.ts';

@@ -7,7 +7,7 @@ import { openSnapshot } from '../../src/store/open-snapshot.ts';
 import { recordOutages } from '../../src/store/health-file.ts';
 import { createMirrorHost } from '../../src/worker/mirror-host.ts';
 import { createRunRetries } from '../../src/worker/mirror-schedule.ts';
-import type { Tick } from '../../src/compose/queues/run-queue.ts';
+import type { Tick } from '../../src/config/schema/cron-pattern.ts';
 import { virtualClock, untilHolds } from '../support/waiting.ts';
 import { silentShell } from '../support/commands/mirrored-contacts.ts';
 import { createWorld } from '../support/engine/engine-world.ts';

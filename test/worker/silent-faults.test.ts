@@ -10,7 +10,7 @@ import { takeLease } from '../../src/store/database/writer-lease.ts';
 import { consoleMirror } from '../../src/console/view/console-mirror.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { shareConnections } from '../../src/compose/queues/shared-connections.ts';
-import { dueIn } from '../../src/compose/queues/run-queue.ts';
+import { dueIn } from '../../src/config/schema/cron-pattern.ts';
 import { serve } from '../../src/worker/mirror-service.ts';
 import { openServer } from '../../src/worker/worker-server.ts';
 import { freePort, untilHolds } from '../support/waiting.ts';

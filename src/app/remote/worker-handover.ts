@@ -12,7 +12,6 @@ import { z } from 'zod';
 import type { Config } from '../../config/config.ts';
 import { Invalid, isExpected } from '../../domain/errors.ts';
 import { systemClock } from '../../http/system-clock.ts';
-import { openLockStore } from '../../compose/queues/lock-store.ts';
 import { sealIn } from '../../compose/queues/payload-encryption.ts';
 import { type Shell, operatorName } from '../../compose/process-shell.ts';
 import { existsSync, readFileSync } from 'node:fs';
@@ -43,8 +42,9 @@ export async function orHandOver(
   const { redis, mirror, memory } = config;
   const { argv, form } = shell;
   if (redis === undefined || shell.held || !argv || !form || form.where === 'here') return here();
-  // The module is loaded only if Redis is configured, because most commands start without it.
+  // The modules are loaded only if Redis is configured, because most commands start without it.
   const { connectQuickly } = await import('../../compose/queues/redis-connections.ts');
+  const { openLockStore } = await import('../../compose/queues/lock-store.ts');
   const quick = connectQuickly(redis);
   const { isServed, isKnown } = openLockStore(quick, mirror);
   // While Redis is away, this process works on its own, as it does for rate limits.

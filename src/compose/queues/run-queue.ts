@@ -24,7 +24,15 @@ import {
 } from './redis-connections.ts';
 import type { QueuePlace } from './shared-connections.ts';
 import { takeJobs } from './job-consumer.ts';
-import { dueAfter } from '../../config/schema/cron-pattern.ts';
+import {
+  dueAfter,
+  dueIn,
+  lookTicks,
+  runTicks,
+  type Schedule,
+  type Tick,
+  ticks,
+} from '../../config/schema/cron-pattern.ts';
 import { countsOf, type QueueCounts } from './event-queue.ts';
 
 export type RunQueue = ReturnType<typeof openRunQueue>;
@@ -47,8 +55,8 @@ export function openRunQueue({
       dueAfter(pattern, tz, Math.max(after, clock.now())),
   };
   const rows = [
-    { name: runsOf(mirror), due: runs },
-    { name: looksOf(mirror), due: looks },
+    { name: runsOf(mirror), due: runTicks },
+    { name: looksOf(mirror), due: lookTicks },
   ].map(({ name, due }) => {
     const queue = new Queue(name, { connection: redis, prefix, settings });
     queue.on('error', () => undefined);
@@ -101,32 +109,6 @@ export function openRunQueue({
       for (const { queue } of rows) void queue.close().catch(() => undefined);
     },
   };
-}
-
-/** The runs that a schedule may contain. The sentinel runs in parallel with them. */
-const runs = ['full', 'fast', 'templates'] as const;
-const looks = ['sentinel'] as const;
-const ticks = [...runs, ...looks];
-export type Tick = (typeof ticks)[number];
-
-/** Returns what an entry is called in text. */
-export function tickWords(tick: Tick): string {
-  return tick === 'sentinel' ? 'unsubscribe check' : tick;
-}
-
-/** Defines when the entries are due. */
-export interface Schedule {
-  /** Cron patterns; a pattern with six fields begins with seconds. */
-  patterns: Readonly<Record<Tick, string | undefined>>;
-  timezone: string;
-}
-
-/** Returns the entries that have a pattern. */
-export function dueIn({ patterns }: Schedule): { tick: Tick; pattern: string }[] {
-  return ticks.flatMap((tick) => {
-    const pattern = patterns[tick];
-    return pattern === undefined ? [] : [{ tick, pattern }];
-  });
 }
 
 /** How many ended jobs BullMQ keeps for its statistics; the history is in the snapshot. */

@@ -8,7 +8,7 @@ import { withCommas } from '../../domain/values/counted.ts';
 import { canaryWords } from '../../engine/report/guard-text.ts';
 import { withMemory } from '../../store/memory/memory.ts';
 import { instant, lasting, range } from '../../compose/output/format-values.ts';
-import { tickWords } from '../../compose/queues/run-queue.ts';
+import { tickWords } from '../../config/schema/cron-pattern.ts';
 import {
   attentionItem,
   calmWords,

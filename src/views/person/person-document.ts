@@ -14,7 +14,7 @@ import {
 import { guardRows } from '../../domain/guard-classes.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
 import { acknowledgedUnmanaged } from '../../domain/unmanaged-people.ts';
-import type { Config } from '../../config/config.ts';
+import { absenceRulesOf, type Config } from '../../config/config.ts';
 import type { Contact } from '../../platform/answer-schemas.ts';
 import { rulesOf } from '../../records/contact/consent/facts.ts';
 import type { PersonRules } from '../../records/contact/consent/person-facts.ts';
@@ -33,7 +33,6 @@ import { examine, type Examined } from '../../engine/examine-person.ts';
 import { memberOf, openIn, storedCanaries } from '../../engine/guard/canaries.ts';
 import { tellCanary, rejectedForMs } from '../../engine/report/guard-text.ts';
 import { approvalIds } from '../../engine/guard/signed-approvals.ts';
-import { absenceRulesOf } from '../../compose/assemble-mirror.ts';
 import type { Assembled, Shell } from '../../compose/process-shell.ts';
 import { approvalOf, instant, instantOrNull } from '../../compose/output/format-values.ts';
 import { absenceOf, successorsOf } from '../lookup/missing-people.ts';

@@ -13,7 +13,7 @@ import { storedReasons } from '../../engine/guard/holds.ts';
 import { approvalsInForce } from '../../engine/guard/signed-approvals.ts';
 import { countWords, nothingLeft, sayPending, signing } from '../../engine/report/guard-text.ts';
 import { byWords, changeName, instant, range } from '../../compose/output/format-values.ts';
-import { tickWords } from '../../compose/queues/run-queue.ts';
+import { tickWords } from '../../config/schema/cron-pattern.ts';
 import { successorsOf, whyGone } from '../lookup/missing-people.ts';
 import type { Names } from '../lookup/person-names.ts';
 import type { Seen } from '../lookup/seen-mirror.ts';

@@ -2,7 +2,8 @@
 import type { Config } from '../../config/config.ts';
 import { isExpected } from '../../domain/errors.ts';
 import { instant } from '../../compose/output/format-values.ts';
-import type { QueueView, Tick } from '../../compose/queues/run-queue.ts';
+import type { QueueView } from '../../compose/queues/run-queue.ts';
+import type { Tick } from '../../config/schema/cron-pattern.ts';
 import { type Attention, redisEvicts } from './attention.ts';
 import type { CurrentStatus } from './status-document.ts';
 

@@ -10,7 +10,7 @@ import type { ProblemClass } from '../../domain/record-problem.ts';
 import { countUnmanaged } from '../../domain/unmanaged-people.ts';
 import type { RecordTypeName } from '../../domain/record.ts';
 import { dueBefore } from '../../config/schema/cron-pattern.ts';
-import type { Config } from '../../config/config.ts';
+import { absenceRulesOf, type Config } from '../../config/config.ts';
 import { isLeased } from '../../store/database/writer-lease.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { type Memory, withMemory } from '../../store/memory/memory.ts';
@@ -32,7 +32,6 @@ import { rejectedForMs, tellCanary, type ToldCanary } from '../../engine/report/
 import { weekMs } from '../../engine/report/guard-rules.ts';
 import { stuckIn } from '../../engine/write-back/report-opt-outs.ts';
 import { runInProgress } from '../../compose/run-progress.ts';
-import { absenceRulesOf } from '../../compose/assemble-mirror.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';
 import { pausedOf, tellPaused, copiedAt } from '../../compose/mirror-files.ts';
 import { auditFault } from '../audit/log-verification.ts';

@@ -12,7 +12,7 @@ import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domai
 import { canaryBounds } from '../../domain/guards/canary.ts';
 import { sayUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
-import { tickWords } from '../../compose/queues/run-queue.ts';
+import { tickWords } from '../../config/schema/cron-pattern.ts';
 import { byWords, changeName, lasting, size, range } from '../../compose/output/format-values.ts';
 import { progressForms } from '../../compose/run-progress.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
