@@ -5,7 +5,7 @@
 import { resend, type Resend } from '../http/retry.ts';
 import type { Method } from '../domain/exchange.ts';
 
-/** An operation of the platform's API: one row of the table in operation-table.ts. */
+/** An operation of the platform's API: how it is requested, and when it may be resent. */
 export interface Operation {
   route: string;
   method: Method;
@@ -16,7 +16,7 @@ export interface Operation {
   session?: true;
 }
 
-/** Lists every operation of the API ("Endpoints"). The first matching row handles a request. */
+/** Lists every operation of the API ("Endpoints") by the name that the client gives it. */
 export const operations = {
   listContacts: {
     route: 'contacts.list',

@@ -108,7 +108,7 @@ export interface OutageNotes {
 
 /** Records the outages of one mirror. */
 export interface OutageRecord extends OutageNotes {
-  /** Makes every failure that has not ended an outage, because a run has failed. */
+  /** Turns each failure that has not ended into an outage, because a run has failed. */
   confirm(): void;
   outages(): Outage[];
   beat(): void;

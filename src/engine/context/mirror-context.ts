@@ -75,7 +75,7 @@ export interface Mirror {
 interface Outages {
   failed(part: 'contacts' | 'templates', failing: Problem, certainty: 'surely'): void;
   works(part: 'contacts' | 'templates'): void;
-  /** Makes every failure that has not ended an outage, because a run has failed. */
+  /** Turns each failure that has not ended into an outage, because a run has failed. */
   confirm(): void;
 }
 

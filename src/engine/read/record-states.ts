@@ -17,7 +17,7 @@ import type { Findings } from '../context/run-results.ts';
 import type { SourceRead } from './source-read.ts';
 import { identityOf } from '../context/person-identity.ts';
 
-/** Returns the name of the read. Equal file names, sizes and times give equal names. */
+/** Returns what a run keeps of a read; `still` tells whether the source is unchanged since. */
 export function readingOf(source: Source, read: SourceRead) {
   const { complete: certified, reading, whole, sizes } = read;
   const cursor = read.complete ? read.cursor : undefined;

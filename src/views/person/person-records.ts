@@ -130,7 +130,7 @@ function stateOf(log: AuditLog, verified: Parameters<typeof verifyLog>[1]) {
   };
 }
 
-/** Returns all templates by key and path. Throws Invalid if the directory does not exist. */
+/** Returns the entries of the do-not-contact list as a document shows them. */
 export function listEntries(entries: readonly Entry[]): ListEntries {
   return entries.map(({ part, cause, through, after, by }) => {
     return { channel: part, cause, through, after: instantOrNull(after), until: instant(by) };

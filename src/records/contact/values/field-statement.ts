@@ -79,7 +79,7 @@ export function flagsIn(option: string, stated: Flag | readonly Flag[] | undefin
   return all.map((one, at) => ({ option: isList ? `${option}[${at}]` : option, stated: one }));
 }
 
-/** Returns the names of people in a snapshot; their keys if there is none. */
+/** Returns the names of the source fields that a setting reads. */
 export function namesIn(stated: Flag | StatedField | undefined): readonly string[] {
   if (stated === undefined) return [];
   if (typeof stated === 'string') return [stated];
