@@ -17,9 +17,12 @@ export const options = {
 export const help = `
 Also writes FILE-memory, a copy of the memory (do-not-contact list, audit log and request log),
 and its key, FILE-memory-key. A key that the configuration keeps elsewhere is not copied. Each
-copy shows one moment, also while a run is writing, and is checked before it gets its name. To
-restore them: docs/backup-and-restore.md. The copies contain addresses: protect them as you
-protect the CRM.`;
+copy shows one moment, also while a run is writing, and is checked before it gets its name. The
+copies contain addresses: protect them as you protect the CRM.
+
+To restore the snapshot, stop what starts runs, move the old file away with its -wal and -shm, copy
+FILE to its path, and call \`check\` and \`sync\`. Leave the memory as it is, unless it is lost too:
+docs/backup-and-restore.md.`;
 
 /** Copies the snapshot, the memory and its key. Throws Invalid if there is no snapshot. */
 export async function run(command: Command, shell: Shell): Promise<number> {

@@ -16,7 +16,8 @@ export const pause: CommandModule = {
   help:
     `sync and backfill end at once, with exit code ${exitCode('busy')}, until \`resume\`; plan, check, status and ` +
     'runs go on working. A run that is under way goes on to its end: to stop that too, send it ' +
-    'SIGTERM or press Ctrl-C.',
+    'SIGTERM or press Ctrl-C. Opt-outs of the CRM and erasures wait, too: to stop opt-ins alone, ' +
+    'set policy.optIns to off instead.',
 
   /** Pausing again keeps the original time, and stores the newest reason with who gave it. */
   async run(command, shell) {

@@ -18,9 +18,12 @@ export const options = {
 };
 
 export const help = `
-For a platform that has moved to another address, or a key that was rotated. It is proven first,
-by reading alone, that it is the same organization: a template names it, else most of 20 recorded
-people are there. It is refused otherwise (exit code ${exitCode('invalid')}). Nothing is run.`;
+For a platform that has moved to another address. It is proven first, by reading alone, that it is
+the same organization: a template names it, else most of 20 recorded people are there. It is refused
+otherwise (exit code ${exitCode('invalid')}). Nothing is run.
+
+For a new key alone it is not needed: write the key where platform.apiKey is read from, restart a
+worker that has it from the environment, and call \`check\` and \`sync\`, which prove the same.`;
 
 /** Binds the snapshot to the platform and key, after proof of the same organization. */
 export async function run(command: Command, shell: Shell): Promise<number> {

@@ -32,7 +32,8 @@ opt-out: if the person opts out again, they are out again. What a person did on 
 block, a bounce, a complaint and an erasure are refused (exit 2).
 
 --out goes to the do-not-contact list. Runs opt the person out of the channel as if the CRM said
-so, until the CRM states an opt-in later (contacts.consentAt), or \`allow\` takes it back.
+so, until the CRM states an opt-in later (contacts.consentAt), or \`allow\` takes it back. Without a
+conflict it is refused: record the no in the CRM, and call \`sync --person\`.
 
 The texts are stored and logged: name no address in them.`;
 

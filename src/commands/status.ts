@@ -16,9 +16,10 @@ export const options = {
 type Flags = FlagsOf<typeof options>;
 
 export const help = `
-Reads the snapshot only and changes nothing, so it works during a run. The exit code is 0 whatever
-the state; with --json, \`ok\` is false and \`attention\` says why if something needs attention.
-With --mirrors, it is 1 if a file cannot be used.`;
+Shows what awaits approval and under which plan, and what waits for a window or canary and until
+when. Reads the snapshot only and changes nothing, so it works during a run. The exit code is 0
+whatever the state; with --json, \`ok\` is false and \`attention\` says why if something needs
+attention. With --mirrors, it is 1 if a file cannot be used.`;
 
 /** Prints the status of the mirror: first what needs attention, then everything else. */
 export async function run(command: Command, shell: Shell): Promise<number> {

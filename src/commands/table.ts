@@ -10,9 +10,9 @@ export const tasks = {
   'every day': '',
   decide: 'say yes or no to changes that wait, whole or in part; take a run back',
   'first load and trials': 'load for the first time; try a run on copies',
-  people: 'erase a person for good, or let one back in; export what is known of them',
+  people: 'erase a person for good, or let one back in; who left; what is recorded',
   proof: 'what runs did, what was sent lately, who allowed it; a copy while running',
-  operate: 'stop for a while, move to another URL or key, a browser, a test platform',
+  operate: 'stop all runs, move to another URL or key, a browser, a test platform',
   platform: 'sending domains, one template to an address, API keys',
 };
 type Task = keyof typeof tasks;
@@ -72,7 +72,7 @@ const rows: readonly Row[] = [
     () => import('./sync.ts'), 'run once, for one person (--person WHO) or a kept plan (--plan FILE)',
     '--person ann@example.com'],
   ['worker', 'every day', serves, () => import('./worker.ts'), 'keep running, by schedule and by events; needs Redis'],
-  ['status', 'every day', reads, () => import('./status.ts'), 'show the state of the mirror, and what needs attention'],
+  ['status', 'every day', reads, () => import('./status.ts'), 'show what needs attention, what waits and until when, and the state'],
   ['explain', 'every day', reads, () => import('./explain.ts'), 'say what mail one person gets, and why; --output FILE signs it',
     'ann@example.com --output ann.html'],
   ['problems', 'every day', reads, () => import('./problems.ts'), 'list what needs somebody; --drift: what differs and no run mends',
@@ -119,7 +119,7 @@ const rows: readonly Row[] = [
   ['audit export', 'proof', reads, async () => (await audit()).export, 'write the log for others, a line for each entry'],
   ['audit requests', 'proof', reads, () => import('./requests.ts'), 'list what was sent to the platform lately, and what it answered',
     '--person ann@example.com --failed'],
-  ['backup', 'proof', reads, () => import('./backup.ts'), 'copy the snapshot, also while it is in use',
+  ['backup', 'proof', reads, () => import('./backup.ts'), 'copy the snapshot and the memory, also while they are in use',
     'backup/acme.sqlite'],
 
   ['pause', 'operate', steersHere, async () => (await import('./pause.ts')).pause, 'begin no runs until `resume`; a run in progress goes on to its end',
@@ -189,6 +189,8 @@ export const formerNames: Readonly<Record<string, string>> = {
 export const doneByHand: Readonly<Record<string, string>> = {
   'fleet move':
     'is done by hand: a snapshot stays on its disk → copy its files as docs/fleet.md says',
+  restore:
+    'is done by hand: stop what starts runs → copy the backup to the path of the snapshot as docs/backup-and-restore.md says',
 };
 
 /** Returns the command, or else the group, that the words begin with. */

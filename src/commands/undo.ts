@@ -29,11 +29,12 @@ export const options = {
 type Flags = FlagsOf<typeof options>;
 
 export const help = `
-Reads both sides, and makes a plan of inverses, which passes the guards like any other plan. An
-opt-in of that run is taken back by an opt-out. An opt-out is taken back only where the CRM states
-an opt-in today, and nobody has said no since. A template returns to the version before. What
-cannot be undone is listed with the reason, before anything is sent. No run does again what was
-undone until the CRM states something else. An undo can be undone. See docs/operations.md.`;
+Correct the export first. Reads both sides, and makes a plan of inverses, which passes the guards
+like any other plan. An opt-in of that run is taken back by an opt-out. An opt-out is taken back
+only where the CRM states an opt-in today, and nobody has said no since. A template returns to the
+version before. What cannot be undone is listed with the reason, before anything is sent. No run
+does again what was undone until the CRM states something else. An undo can be undone. See
+docs/operations.md.`;
 
 /** Undoes what an earlier run did, after agreement. */
 export async function run(command: Command, shell: Shell): Promise<number> {

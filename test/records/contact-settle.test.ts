@@ -263,6 +263,12 @@ describe('--out', () => {
     expect(settle(known, 'out')).toHaveProperty('refused');
   });
 
+  test('without a conflict, it names the CRM as the place of a new opt-out', () => {
+    expect(settle({ desired: [yes] }, 'out')).toMatchObject({
+      refused: { fix: expect.stringMatching(/^record the opt-out in the CRM.+sync --person/) },
+    });
+  });
+
   const standing = (more: Partial<States> = {}): Partial<States> => ({
     desired: [yes],
     entries: [entry('operator', { contact: null })],

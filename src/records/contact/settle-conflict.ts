@@ -158,7 +158,8 @@ function settleOut(states: ContactStates, rules: PersonRules, asked: SettlementA
     return refused(`${channel}: the CRM states an opt-out`, 'the next run sends it');
   }
   if (verdict.action !== 'conflict' && !isContradictory) {
-    return refused(`${channel}: there is no conflict to resolve`, look);
+    const fix = 'record the opt-out in the CRM, and run `crm-mirror sync --person PERSON`';
+    return refused(`${channel}: there is no conflict to resolve`, fix);
   }
   // Whatever the CRM states by now is not later, even if its time is in the future.
   const times = states.desired.map(({ value }) => value.consentAt ?? 0);
