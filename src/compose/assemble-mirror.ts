@@ -49,10 +49,6 @@ interface MirrorAccess {
   standIns?: StandIns;
 }
 
-interface LoadedAccess extends MirrorAccess {
-  sources: Sources;
-}
-
 /**
  * What a rehearsal uses instead of this machine's clock and chance, the platform and the CRM. Such
  * a mirror logs no requests, keeps no audit log, and reports nothing to the CRM.
@@ -76,10 +72,8 @@ export async function assemble(
   access: MirrorAccess,
 ): Promise<Assembled> {
   const held = access.writes ? shell.held?.() : undefined;
-  return held ?? build(config, shell, { ...access, sources: await loadSources(config) });
-}
-
-async function build(config: Config, shell: Shell, access: LoadedAccess): Promise<Assembled> {
+  if (held) return held;
+  const sources = await loadSources(config);
   const opened = access.writes ? hold(config, access) : lookOn(config);
   const close = async (failure?: unknown): Promise<void> => {
     const { log, memory, snapshot, lease, platform } = opened;
@@ -98,7 +92,7 @@ async function build(config: Config, shell: Shell, access: LoadedAccess): Promis
     }
   };
   try {
-    return { ...connected(config, shell, { access, opened }), close };
+    return { ...connected(config, shell, { ...access, sources, opened }), close };
   } catch (error) {
     await close(error);
     throw error;
@@ -109,9 +103,8 @@ async function build(config: Config, shell: Shell, access: LoadedAccess): Promis
 function connected(
   config: Config,
   shell: Shell,
-  { access, opened }: { access: LoadedAccess; opened: Opened },
+  { writes, standIns, sources, opened }: MirrorAccess & { sources: Sources; opened: Opened },
 ) {
-  const { writes, standIns, sources } = access;
   const { snapshot, memory, lease, notes } = opened;
   for (const note of notes) shell.note(`crm-mirror: ${note}`);
   const known = boundMemory(snapshot.meta);

@@ -11,7 +11,7 @@ import type { Snapshot } from '../store/snapshot.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import { addDecision, type Decision } from '../store/memory/audit-trail.ts';
 import type { Config } from '../config/config.ts';
-import { Busy } from '../domain/errors.ts';
+import { Busy, codeOf } from '../domain/errors.ts';
 import { instant } from './output/format-values.ts';
 import { existsSync, readFileSync, rmSync, chmodSync, mkdtempSync, readdirSync } from 'node:fs';
 import { boundMemory } from '../engine/context/do-not-contact-binding.ts';
@@ -100,14 +100,8 @@ export function sayPaused({ at, reason, by }: Paused): string {
   return `paused since ${instant(at)} by ${by}${reason === '' ? '' : `: ${reason}`}`;
 }
 
-interface ToldPause {
-  since: string;
-  reason: string;
-  by: string;
-}
-
 /** Returns the document of a pause. */
-export function tellPaused({ at, reason, by }: Paused): ToldPause {
+export function tellPaused({ at, reason, by }: Paused) {
   return { since: instant(at), reason, by };
 }
 
@@ -124,21 +118,14 @@ export interface MirrorFiles {
   memory: Config['memory'];
 }
 
-/** Where the copies go; without `key`, the key of the memory is not copied. */
-interface CopiedFiles {
-  snapshot: string;
-  memory: string;
-  key?: string | undefined;
-}
-
 /**
  * Copies the snapshot, and then the memory, so that the memory is never older than the snapshot
- * expects. A file that does not exist yet is not copied. `at`: the time that the copy of the
- * snapshot states. Throws Invalid if the memory cannot be used.
+ * expects. A file that does not exist yet is not copied, nor is the key without a place for it.
+ * `at`: the time that the copy of the snapshot states. Throws Invalid if the memory cannot be used.
  */
 export async function* copiesOf(
   { config, snapshot }: { config: MirrorFiles; snapshot: Snapshot },
-  to: CopiedFiles,
+  to: { snapshot: string; memory: string; key?: string | undefined },
   { signal, at }: { signal: AbortSignal; at?: number },
 ): AsyncGenerator<BackupPart> {
   if (existsSync(config.snapshot))
@@ -180,6 +167,6 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return !(error instanceof Error && 'code' in error && error.code === 'ESRCH');
+    return codeOf(error) !== 'ESRCH';
   }
 }

@@ -27,22 +27,23 @@ const leastMs = 500;
 /** After this many windows, the measured rate gives a better estimate than the limits. */
 const enoughWindows = 5;
 
-/** The progress of a run at one moment. */
-export interface Measured {
-  phase: Progress['stage'];
-  kind: string;
-  done: number;
-  /** Null while it is not known. */
-  total: number | null;
-  /** The share that is done, from 0 to 1; null if it is not known. */
-  share: number | null;
-  /** Null until it can be measured. */
-  perSecond: number | null;
-  /** Null if it is not known. */
-  leftMs: number | null;
+/** The progress of a run at one moment; null stands for what is not known, or not yet. */
+const moment = z.object({
+  phase: z.enum(['reading', 'listing', 'deciding', 'applying']),
+  kind: z.string(),
+  done: z.number(),
+  total: z.number().nullable(),
+  /** The share that is done, from 0 to 1. */
+  share: z.number().nullable(),
+  perSecond: z.number().nullable(),
+  leftMs: z.number().nullable(),
+  /** The rate limit of the route that takes longest. */
+  limit: z.object({ route: z.string(), limit: z.number(), windowMs: z.number() }).nullable(),
+});
+type Moment = z.infer<typeof moment>;
+
+export interface Measured extends Moment {
   quietMs: number;
-  /** The rate limit of the route that takes longest; null if it is not known. */
-  limit: { route: string; limit: number; windowMs: number } | null;
 }
 
 /** The latest progress of a record type, in monotonic milliseconds. */
@@ -249,7 +250,7 @@ export function createProgress({ draw, say, store }: ProgressOutlets, mirror: Pa
 
 const name = 'running';
 
-const stored = z.object({
+const stored = moment.extend({
   token: z.number(),
   mode: z.enum(['full', 'fast']),
   /** The command that runs, and the id of its process. */
@@ -258,20 +259,12 @@ const stored = z.object({
   /** When the run began, and when this was stored; in milliseconds since the epoch. */
   since: z.number(),
   at: z.number(),
-  phase: z.enum(['reading', 'listing', 'deciding', 'applying']),
-  kind: z.string(),
-  done: z.number(),
-  total: z.number().nullable(),
-  share: z.number().nullable(),
-  perSecond: z.number().nullable(),
-  leftMs: z.number().nullable(),
-  limit: z.object({ route: z.string(), limit: z.number(), windowMs: z.number() }).nullable(),
 });
 
 /** The progress of the run that is under way, as it was last stored. */
 type RunInProgress = z.infer<typeof stored>;
 
-const beginning: Measured = {
+const beginning: Moment = {
   phase: 'reading',
   kind: 'contact',
   done: 0,
@@ -279,7 +272,6 @@ const beginning: Measured = {
   share: null,
   perSecond: null,
   leftMs: null,
-  quietMs: 0,
   limit: null,
 };
 
@@ -287,7 +279,7 @@ const beginning: Measured = {
 export function enterRun(
   { snapshot, clock }: Mirror,
   about: { mode: RunInProgress['mode']; command: string },
-): { store(measured: Measured): void; end(): void } {
+): { store(now: Moment): void; end(): void } {
   const { meta, transaction } = snapshot;
   const since = clock.now();
   const token = snapshot.generation();
@@ -298,17 +290,9 @@ export function enterRun(
       // The run itself notices a snapshot that cannot be written, and reports it.
     }
   };
-  const store = (measured: Measured): void => {
-    const { phase, kind, done, total, share, perSecond, leftMs, limit } = measured;
-    const now = { phase, kind, done, total, share, perSecond, leftMs, limit };
-    const entry: RunInProgress = {
-      ...now,
-      ...about,
-      token,
-      pid: process.pid,
-      since,
-      at: clock.now(),
-    };
+  const store = (now: Moment): void => {
+    const { pid } = process;
+    const entry = stored.parse({ ...now, ...about, token, pid, since, at: clock.now() });
     attempt(() => meta.set(name, JSON.stringify(entry)));
   };
   store(beginning);

@@ -10,7 +10,7 @@ import { traitsOf } from '../config/schema/source-types.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { flagsIn } from '../records/contact/values/field-statement.ts';
 import { vocabulary } from '../records/contact/values/value-vocabulary.ts';
-import { Invalid } from '../domain/errors.ts';
+import { codeOf, Invalid } from '../domain/errors.ts';
 import { standardInput } from '../sources/shared/files/file-origin.ts';
 import { mappedSource, type Mapping } from '../sources/shared/mapped-source.ts';
 import type { WriteBack, Source } from '../sources/source.ts';
@@ -181,7 +181,7 @@ export function loadMap(path: string): LoadedMap {
   try {
     text = readSmallFile(path);
   } catch (error) {
-    throw new Invalid(`${path}: contacts.map cannot be read (${codeOf(error) ?? 'unknown'})`, {
+    throw new Invalid(`${path}: contacts.map cannot be read (${codeOf(error) || 'unknown'})`, {
       fix: 'correct the path',
     });
   }
@@ -223,7 +223,7 @@ function moduleAt(path: string): unknown {
     const stack = error instanceof Error ? (error.stack ?? '') : '';
     const line = /^\S*:(\d+)$/m.exec(stack.split('\n')[0] ?? '')?.[1];
     const place = line === undefined ? '' : `:${line}`;
-    throw new Invalid(`${path}${place}: cannot be loaded (${code ?? name})`, {
+    throw new Invalid(`${path}${place}: cannot be loaded (${code || name})`, {
       fix: `try: node ${path}`,
     });
   }
@@ -240,9 +240,4 @@ function isMap(value: unknown): value is MapRecord {
 
 function isNames(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((name) => typeof name === 'string' && name !== '');
-}
-
-function codeOf(error: unknown): string | undefined {
-  const code = memberOf(error, 'code');
-  return typeof code === 'string' ? code : undefined;
 }

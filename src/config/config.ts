@@ -3,8 +3,7 @@
  * code trusts it. src/config/schema describes each field of the file.
  */
 import type { z } from 'zod';
-import type { CanaryPolicy } from '../domain/guards/canary.ts';
-import { byGuardKey, type GuardKey, type Limit } from '../domain/guard-classes.ts';
+import { byGuardKey, type Limit } from '../domain/guard-classes.ts';
 import { milliseconds } from '../domain/values/config-value.ts';
 import { spread } from './schema/cron-pattern.ts';
 import type { fileSchema } from './schema/file-schema.ts';
@@ -13,63 +12,15 @@ import { withAbsolutePaths } from './schema/source-types.ts';
 /** A valid file with its defaults filled in; paths and durations are still text. */
 type File = z.output<typeof fileSchema>;
 
-/** The fields of the file that the configuration stores in a different form. */
-type Converted =
-  | 'alerts'
-  | 'audit'
-  | 'guards'
-  | 'keep'
-  | 'memoryKeyFile'
-  | 'platform'
-  | 'policy'
-  | 'requests'
-  | 'schedule';
+/**
+ * The whole configuration: absolute paths, durations in milliseconds, with defaults, frozen. What
+ * is optional in the file and has no default is undefined.
+ */
+export type Config = {
+  readonly [Key in keyof Settled]: Readonly<Settled[Key]>;
+};
 
-/** The whole configuration: absolute paths, durations in milliseconds, with defaults, frozen. */
-export interface Config extends Readonly<Omit<File, Converted>> {
-  readonly file: string;
-  readonly memory: { readonly path: string; readonly keyFile: string };
-  readonly audit: { readonly keepMs: number };
-  readonly platform: Readonly<File['platform'] & { apiKey: string }>;
-  readonly policy: PolicyConfig;
-  /** Who has to sign approvals, and what their signatures are bound to; undefined if nobody has. */
-  readonly approvers: ApproversConfig | undefined;
-  readonly guards: GuardsConfig;
-  /** The values above which a mirror needs attention; undefined for those that are not set. */
-  readonly alerts: {
-    /** A percentage of the changes of a run. */
-    readonly refused?: number | undefined;
-    readonly runTimeMs?: number | undefined;
-    readonly proofAgeMs?: number | undefined;
-    readonly deviation?: number | undefined;
-  };
-  readonly keepMs: number;
-  /** Whether requests are logged, how long one is kept, and the maximum size of all. */
-  readonly requests: { readonly isOn: boolean; readonly keepMs: number; readonly bytes: number };
-  /** When a worker runs; undefined if the file has no such block. */
-  readonly schedule?: ReturnType<typeof settleSchedule> | undefined;
-}
-
-/** The decisions for cases in which the CRM and the platform disagree. */
-interface PolicyConfig extends Readonly<
-  Omit<File['policy'], 'approvers' | 'canary' | 'deleteAfter'>
-> {
-  /** What is changed first; undefined if everything goes at once. */
-  readonly canary: CanaryPolicy | undefined;
-  readonly deleteAfterMs: number;
-}
-
-/** The public keys of the approvers by name (base64, SPKI), and how many of them have to sign. */
-interface ApproversConfig extends Readonly<NonNullable<File['policy']['approvers']>> {
-  readonly mirror: string;
-  readonly platform: string;
-}
-
-/** The limits for each class of changes, and the rules for when people count as absent. */
-interface GuardsConfig extends Readonly<Record<GuardKey, Readonly<Limit>>> {
-  readonly absentReadings: number;
-  readonly absentForMs: number;
-}
+type Settled = ReturnType<typeof settle>;
 
 /**
  * Returns the configuration of a valid file. `apiKey` comes from the file itself or from the one
@@ -78,7 +29,7 @@ interface GuardsConfig extends Readonly<Record<GuardKey, Readonly<Limit>>> {
 export function settle(
   valid: File,
   { file, apiKey, absolute }: { file: string; apiKey: string; absolute(path: string): string },
-): Config {
+) {
   const { memoryKeyFile, platform, contacts, templates, policy, guards, keep, ...more } = valid;
   const { alerts, audit, requests, ...rest } = more;
   const { approvers, canary, deleteAfter, ...policies } = policy;
@@ -106,6 +57,7 @@ export function settle(
     templates: templates && { ...templates, source: withAbsolutePaths(templates.source, absolute) },
     policy: {
       ...policies,
+      /** What is changed first; undefined if everything goes at once. */
       canary: canary && {
         percent: canary.percent,
         floor: canary.floor,
@@ -114,6 +66,7 @@ export function settle(
       },
       deleteAfterMs: milliseconds(deleteAfter),
     },
+    /** Who has to sign approvals, and what their signatures are bound to. */
     approvers: approvers && { ...approvers, mirror: valid.mirror, platform: platform.url },
     guards: {
       ...byGuardKey(({ configKey }): Limit => {

@@ -6,7 +6,7 @@
 import { lstatSync } from 'node:fs';
 import { dirname, resolve, basename, join } from 'node:path';
 import { z } from 'zod';
-import { Invalid } from '../domain/errors.ts';
+import { codeOf, Invalid } from '../domain/errors.ts';
 import { readSmallFile } from '../domain/values/config-file.ts';
 import {
   invalidFile,
@@ -68,12 +68,14 @@ function readBytes(path: string): Uint8Array {
   try {
     return readSmallFile(path);
   } catch (error) {
-    if (code(error) === 'EFBIG') {
+    const code = codeOf(error);
+    if (code === '') throw error;
+    if (code === 'EFBIG') {
       const reason = 'is larger than any configuration';
       const fix = 'name the right file with -c FILE';
       throw new Invalid([{ code: 'invalid', place: `${path}:1:1`, reason, fix }]);
     }
-    const reason = code(error) === 'ENOENT' ? 'no such file' : `cannot be read (${code(error)})`;
+    const reason = code === 'ENOENT' ? 'no such file' : `cannot be read (${code})`;
     const fix = 'name the configuration with -c FILE; `crm-mirror init FILE` writes one';
     throw new Invalid([{ code: 'invalid', place: path, reason, fix }]);
   }
@@ -97,16 +99,12 @@ function readKey(
     if (isHeaderText(text)) return { text, mistakes: [] };
     return bad('names a file that holds more than a key', 'write the key alone into it');
   } catch (error) {
-    if (code(error) === 'EFBIG')
+    const code = codeOf(error);
+    if (code === '') throw error;
+    if (code === 'EFBIG')
       return bad('names a file that holds more than a key', 'write the key alone into it');
-    const wrong = `names a file that cannot be read (${code(error)})`;
-    return bad(wrong, 'make it readable, or mend the path');
+    return bad(`names a file that cannot be read (${code})`, 'make it readable, or mend the path');
   }
-}
-
-function code(error: unknown): string {
-  if (error instanceof Error && 'code' in error) return String(error.code);
-  throw error;
 }
 
 type Issue = z.core.$ZodIssue;

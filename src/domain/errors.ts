@@ -188,6 +188,11 @@ export class NotSent extends ExpectedError {
   }
 }
 
+/** Returns the code of an error of the system or of SQLite, such as ENOENT; '' if it has none. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
 /** Returns whether an error is expected. Any other is a bug and must be thrown unchanged. */
 export function isExpected(error: unknown): error is ExpectedError {
   return error instanceof ExpectedError;

@@ -19,7 +19,7 @@ import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../domain/clock.ts';
-import { Invalid, isExpected, renderProblem } from '../domain/errors.ts';
+import { codeOf, Invalid, isExpected, renderProblem } from '../domain/errors.ts';
 import { readSmallFile, placeOf } from '../domain/values/config-file.ts';
 import { defaultsName } from '../config/load-config.ts';
 import type { Config } from '../config/config.ts';
@@ -233,10 +233,6 @@ function stateOf(file: string): string {
   } catch (error) {
     return codeOf(error);
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
 }
 
 function claimsOf(file: string, { mirror, snapshot }: Workable) {

@@ -57,19 +57,35 @@ type RunTick = Exclude<Tick, 'sentinel'>;
 /** What has become of a tick; `elsewhere`: it is offered again, here or to another process. */
 type Ran = 'over' | 'elsewhere';
 
-type Work<T> = (held: Assembled, stop: AbortSignal) => Promise<T>;
-
 export type Home = ReturnType<typeof createMirrorHost>;
 
 /** Creates the host of a mirror. Nothing is opened yet. */
 export function createMirrorHost(options: HomeOptions) {
-  const { shell, clock, capacity } = options;
+  const { config, shell, clock, capacity, faults, outages, causes } = options;
   const retries = createRunRetries(clock, async (tick) => {
     // The worker that has the mirror now makes its own runs.
     if (state.owner === 'another') return 'over';
     return run(tick, clock.now());
   });
-  const state = closedMirror(options, retries);
+  const log = createLog(shell, config.mirror);
+  const reporter = () => state.owner;
+  const told = { shell, noticed: log.noticed, clock, faults, outages, causes, reporter };
+  const state: State = {
+    ...options,
+    retries,
+    opened: undefined,
+    coming: undefined,
+    closing: undefined,
+    users: 0,
+    woken: () => undefined,
+    known: { limits: {}, notes: [] },
+    left: new AbortController(),
+    complain: complaintsOf(config.mirror, shell),
+    log,
+    alone: pLimit(1),
+    owner: 'unknown',
+    notifier: createNotifier(config, { ...told, random: Math.random }),
+  };
   state.notifier?.watch();
   const resting = new AbortController();
   const run = async (tick: Tick, dueMs: number): Promise<Ran> => {
@@ -113,7 +129,16 @@ export function createMirrorHost(options: HomeOptions) {
      * Does the work in parallel with other work, or alone. `stop` is also aborted if the mirror is
      * lost. Throws Busy if another worker has it.
      */
-    hold: async <T>(how: 'beside' | 'alone', work: Work<T>): Promise<T> => hold(state, how, work),
+    async hold<T>(
+      how: 'beside' | 'alone',
+      work: (held: Assembled, stop: AbortSignal) => Promise<T>,
+    ): Promise<T> {
+      const held = async (opened: Assembled): Promise<T> => work(opened, shellOf(state).stop);
+      if (how === 'beside') return use(state, async ({ lanes }) => lanes.sibling(held));
+      return state.alone(() =>
+        use(state, (opened) => held({ ...opened, close: async () => undefined })),
+      );
+    },
     /** Begins no more runs. Those that wait for a slot end as `elsewhere`. */
     rest(): void {
       resting.abort();
@@ -133,39 +158,6 @@ export function createMirrorHost(options: HomeOptions) {
       await close(state);
     },
   };
-}
-
-function closedMirror(options: HomeOptions, retries: State['retries']): State {
-  const { config, shell, clock, faults, outages, causes } = options;
-  const log = createLog(shell, config.mirror);
-  const random = Math.random;
-  const reporter = () => state.owner;
-  const told = { shell, noticed: log.noticed, clock, faults, outages, causes, random, reporter };
-  const state: State = {
-    ...options,
-    retries,
-    opened: undefined,
-    coming: undefined,
-    closing: undefined,
-    users: 0,
-    woken: () => undefined,
-    known: { limits: {}, notes: [] },
-    left: new AbortController(),
-    complain: complaintsOf(config.mirror, shell),
-    log,
-    alone: pLimit(1),
-    owner: 'unknown',
-    notifier: createNotifier(config, told),
-  };
-  return state;
-}
-
-async function hold<T>(state: State, how: 'beside' | 'alone', work: Work<T>): Promise<T> {
-  const held = async (opened: Assembled): Promise<T> => work(opened, shellOf(state).stop);
-  if (how === 'beside') return use(state, async ({ lanes }) => lanes.sibling(held));
-  return state.alone(() =>
-    use(state, (opened) => held({ ...opened, close: async () => undefined })),
-  );
 }
 
 /** Does the work in one of the slots, if the mirrors of the worker share some. */
@@ -263,11 +255,9 @@ async function look(state: State): Promise<Ran> {
   return 'over';
 }
 
-const quietly = { writes: true, progress: () => undefined };
-
 function optionsOf(tick: RunTick) {
   return {
-    ...quietly,
+    writes: true,
     by: { by: 'schedule' },
     mode: tick === 'fast' ? 'fast' : 'full',
     because: ['schedule'],

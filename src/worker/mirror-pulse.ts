@@ -8,6 +8,7 @@ import { existsSync, statfsSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname } from 'node:path';
 import type { Clock } from '../domain/clock.ts';
+import { codeOf } from '../domain/errors.ts';
 import { placeOf } from '../domain/values/config-file.ts';
 import type { Config } from '../config/config.ts';
 import type { OutageRecord } from '../store/health-file.ts';
@@ -111,8 +112,7 @@ async function tryToConnect(host: string, port: number): Promise<string | undefi
   socket.once('connect', () => resolve(undefined));
   socket.once('timeout', () => resolve(`${host}:${port} gives no connection`));
   socket.once('error', (error) => {
-    const code = 'code' in error ? String(error.code) : error.name;
-    resolve(`${host}:${port} cannot be reached (${code})`);
+    resolve(`${host}:${port} cannot be reached (${codeOf(error) || error.name})`);
   });
   const why = await promise;
   socket.destroy();

@@ -10,7 +10,7 @@ import { recordOutages } from '../store/health-file.ts';
 import { openLockStore } from '../compose/queues/lock-store.ts';
 import { serveCommands } from '../compose/queues/command-queue.ts';
 import { openEventQueue, deliveryLogOf } from '../compose/queues/event-queue.ts';
-import { viewQueues, openRunQueue, type RunQueue } from '../compose/queues/run-queue.ts';
+import { viewQueues, openRunQueue } from '../compose/queues/run-queue.ts';
 import { dueIn, tickWords } from '../config/schema/cron-pattern.ts';
 import type { Connections } from '../compose/queues/shared-connections.ts';
 import { sealIn } from '../compose/queues/payload-encryption.ts';
@@ -54,90 +54,20 @@ export type Served = ReturnType<typeof serve>;
 
 /** Prints errors, and rejects `failed` if one cannot be fixed while running. */
 export function serve(config: Workable, outer: Shell, options: ServeOptions) {
-  const parts: Parts = openParts(config, outer, options);
-  const { mirror, contacts } = config;
-  const { home, events, redis, queue, quick, failed, over } = parts;
-  const { shell, outages, clock, probe, overdue } = parts;
-  const { isOurs: isHere } = home;
-  const { away } = redis;
-  const { look: lookForOverdue } = overdue;
-  void pulse({ config, outages, clock, probe, isHere, away, lookForOverdue }, shell.stop);
-  const hook = contacts?.webhook;
-  const view = viewQueues(mirror, { quick: options.connections.quick() });
-  // The key is there since the first run.
-  const seal = () => sealIn(config, randomBytes);
-  const logDeliveries = () => deliveryLogOf(quick.redis, { mirror, clock: systemClock, seal });
-  begin(parts).catch((error: unknown) => failed.reject(error));
-  const closeAll = async (): Promise<void> => {
-    await close(parts);
-    view.close();
-  };
-  const webhook: Webhook | undefined = hook &&
-    events && { ...hook, events, deliveries: logDeliveries() };
-  return {
-    config,
-    mirror,
-    /** Rejects if the mirror can never be served. */
-    failed: failed.promise,
-    webhook,
-    queues: view.queues,
-    isHere: home.isHere,
-    isTold: (): boolean => options.turns === undefined || home.isHere(),
-    /** Returns why Redis cannot be reached for the mirror, or undefined if it can. */
-    away: redis.away,
-    /** Returns what fails now as this process notices it. */
-    faults: parts.faults,
-    standing: async () => {
-      try {
-        const status = readCurrentStatus(config);
-        return { ...status, attention: attentionOf(status, parts.faults()) };
-      } catch (error) {
-        const fault = isExpected(error) ? undefined : unreadable(error);
-        throw fault ? new Invalid(fault.text, { fix: fault.fix, cause: error }) : error;
-      }
-    },
-    limits: home.limits,
-    depths: view.depths,
-    due: view.due,
-    lagMs: async () => events?.lagMs(),
-    /**
-     * Ends the service once the run and the events in progress have ended. If `isGone` then returns
-     * true, removes the schedule from Redis, unless another worker has the mirror.
-     */
-    async leave(isGone: () => boolean): Promise<void> {
-      parts.isLeaving = true;
-      home.rest();
-      await restQueues(parts);
-      if (isGone() && home.isHere()) await unfollow(queue, config, outer);
-      over.abort(new Interrupted('SIGTERM'));
-      await closeAll();
-    },
-    /** Ends the service. Waits for work in progress, which the worker's `stop` interrupts. */
-    close: closeAll,
-  };
-}
-
-function openParts(config: Workable, outer: Shell, options: ServeOptions) {
-  const over = new AbortController();
-  const { mirror, contacts } = config;
-  const { acceptLost, turns, clock = systemClock, probe = createProbe(systemClock) } = options;
-  const outages = recordOutages(config.snapshot, clock.now);
-  const isHalted = (): boolean => {
-    try {
-      const { paused, running } = readCurrentStatus(config);
-      return paused !== null || running !== null;
-    } catch {
-      // The snapshot cannot be read, so no run is made.
-      return false;
-    }
-  };
-  const overdue = watchOverdue({ schedule: config.schedule, outages, now: clock.now, isHalted });
-  const shell = { ...outer, stop: AbortSignal.any([outer.stop, over.signal]), outages };
-  const { connections } = options;
-  const place = { mirror, clock: systemClock, connections };
-  const failed = Promise.withResolvers<never>();
-  const quick = connections.quick();
+  const { mirror, contacts, schedule } = config;
+  const { acceptLost, turns, connections, clock = systemClock } = options;
   const { node } = connections;
+  const place = { mirror, clock: systemClock, connections };
+  const quick = connections.quick();
+  const over = new AbortController();
+  const failed = Promise.withResolvers<never>();
+  const outages = recordOutages(config.snapshot, clock.now);
+  const shell = { ...outer, stop: AbortSignal.any([outer.stop, over.signal]), outages };
+  const redis = watchRedis(mirror, shell, clock);
+  // What fails in the mirror that this process has.
+  const failing = () =>
+    home.isOurs() ? outageLines(outages.outages().map(tellOutage), instant(systemClock.now())) : [];
+  const faults = (): Attention[] => [...redis.faults(0), ...failing()];
   const own = openLockStore(quick, mirror, node.name);
   const lock = createMirrorLock(own, {
     mirror,
@@ -147,10 +77,6 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions) {
     mayMove: turns === undefined,
     clock: systemClock,
   });
-  const redis = watchRedis(mirror, shell, clock);
-  // What fails in the mirror that this process has.
-  const failing = () =>
-    home.isOurs() ? outageLines(outages.outages().map(tellOutage), instant(systemClock.now())) : [];
   const home = createMirrorHost({
     ...options,
     config,
@@ -168,104 +94,134 @@ function openParts(config: Workable, outer: Shell, options: ServeOptions) {
     const reason = 'without the key of the memory, no erasure is accepted';
     throw new Unavailable(`${config.memory.keyFile}: ${reason}`, { acted: 'no' });
   };
-  const events = hook && openEventQueue({ ...place, sign });
-  const queue: RunQueue = openRunQueue({
+  const events = hook && openEventQueue(place, sign);
+  const queue = openRunQueue({
     ...place,
     notice(lost) {
       redis.say(lost);
       // Redis may have lost its data while it was away.
       if (lost !== undefined || (turns && !home.isHere())) return;
-      follow(queue, config).catch((error: unknown) => failed.reject(error));
+      follow(queue, config).catch(failed.reject);
     },
   });
+  const isHalted = (): boolean => {
+    try {
+      const { paused, running } = readCurrentStatus(config);
+      return paused !== null || running !== null;
+    } catch {
+      // The snapshot cannot be read, so no run is made.
+      return false;
+    }
+  };
+  const overdue = watchOverdue({ schedule, outages, now: clock.now, isHalted });
+  let handed: { close(): Promise<void> } | undefined;
+  let isLeaving = false;
+  const isEnding = (): boolean => shell.stop.aborted || isLeaving;
+
+  /** Takes no more jobs, and waits for those in progress. */
+  const rest = async (): Promise<void> => {
+    await queue.rest();
+    await handed?.close();
+    await events?.rest();
+  };
+  /** Waits until this worker has locked the mirror, then takes its jobs until it has it no more. */
+  const begin = async (): Promise<void> => {
+    // Of several workers, only the one that has the mirror writes the schedule.
+    if (!turns) await follow(queue, config);
+    await node.begun;
+    redis.answers();
+    const isDue = (): boolean => !isLeaving && home.isHere() && redis.isThere();
+    const { refused, evicts } = redis;
+    const checks = { isDue, doubts: node.doubts, isLate: overdue.isLate, refused, evicts, clock };
+    let kept: Promise<void> | undefined;
+    const due = [
+      ...dueIn(schedule).map(({ tick }) => tickWords(tick)),
+      ...(events ? ['events'] : []),
+    ];
+    for (;;) {
+      await home.taken();
+      if (isEnding()) return;
+      // The worker that had the mirror before may have removed the schedule as it left.
+      await follow(queue, config);
+      // What is served after `close` is never closed, and keeps the process alive.
+      if (isEnding()) return;
+      shell.note(`crm-mirror: ${mirror}: worker serves ${due.join(', ')}`);
+      queue.serve(overdue.watched(home.run));
+      events?.serve(home.record, { concurrency: lanesAtOnce, failed: failed.reject });
+      handed = serveCommands(place, async (taken) => {
+        const seal = sealIn(config, randomBytes);
+        if (!seal) throw new Invalid(`${config.memory.keyFile}: the key of the memory is gone`);
+        return doHanded({ config, shell, home, seal, now: systemClock.now }, taken);
+      });
+      kept ??= keepWhole(queue, config, shell, checks);
+      await home.stay();
+      if (isEnding()) return;
+      await rest();
+    }
+  };
+  const close = async (): Promise<void> => {
+    isLeaving = true;
+    home.rest();
+    failed.promise.catch(() => undefined);
+    await Promise.all([queue.close(), handed?.close(), events?.close()]);
+    // Who hears that it is left can open the snapshot.
+    await home.close();
+    outages.leave();
+    await own.leave().catch(() => undefined);
+    quick.close();
+    view.close();
+  };
+
+  const { probe = createProbe(systemClock) } = options;
+  const looks = { isHere: home.isOurs, away: redis.away, lookForOverdue: overdue.look };
+  void pulse({ config, outages, clock, probe, ...looks }, shell.stop);
+  const view = viewQueues(mirror, { quick: connections.quick() });
+  // The key is there since the first run.
+  const seal = () => sealIn(config, randomBytes);
+  const deliveries = deliveryLogOf(quick.redis, { mirror, clock: systemClock, seal });
+  const webhook: Webhook | undefined = hook && events && { ...hook, events, deliveries };
+  begin().catch(failed.reject);
   return {
     config,
-    shell,
-    over,
-    failed,
-    connections,
-    quick,
-    own,
-    home,
-    events,
-    queue,
-    redis,
-    clock,
-    probe,
-    outages,
-    overdue,
-    faults: (): Attention[] => [...redis.faults(0), ...failing()],
-    isPlaced: turns !== undefined,
-    isLeaving: false,
+    mirror,
+    /** Rejects if the mirror can never be served. */
+    failed: failed.promise,
+    webhook,
+    queues: view.queues,
+    isHere: home.isHere,
+    isTold: (): boolean => turns === undefined || home.isHere(),
+    /** Returns why Redis cannot be reached for the mirror, or undefined if it can. */
+    away: redis.away,
+    /** Returns what fails now as this process notices it. */
+    faults,
+    standing: async () => {
+      try {
+        const status = readCurrentStatus(config);
+        return { ...status, attention: attentionOf(status, faults()) };
+      } catch (error) {
+        const fault = isExpected(error) ? undefined : unreadable(error);
+        throw fault ? new Invalid(fault.text, { fix: fault.fix, cause: error }) : error;
+      }
+    },
+    limits: home.limits,
+    depths: view.depths,
+    due: view.due,
+    lagMs: async () => events?.lagMs(),
+    /**
+     * Ends the service once the run and the events in progress have ended. If `isGone` then returns
+     * true, removes the schedule from Redis, unless another worker has the mirror.
+     */
+    async leave(isGone: () => boolean): Promise<void> {
+      isLeaving = true;
+      home.rest();
+      await rest();
+      if (isGone() && home.isHere()) await unfollow(queue, config, outer);
+      over.abort(new Interrupted('SIGTERM'));
+      await close();
+    },
+    /** Ends the service. Waits for work in progress, which the worker's `stop` interrupts. */
+    close,
   };
-}
-
-type Parts = ReturnType<typeof openParts> & { handed?: { close(): Promise<void> } };
-
-/** Waits until this worker has locked the mirror, then takes its jobs until it has it no more. */
-async function begin(parts: Parts): Promise<void> {
-  const { config, shell, failed, home, events, queue, redis, clock } = parts;
-  const { mirror, schedule } = config;
-  // Of several workers, only the one that has the mirror writes the schedule.
-  if (!parts.isPlaced) await follow(queue, config);
-  await parts.connections.node.begun;
-  redis.answers();
-  const isDue = (): boolean => !parts.isLeaving && home.isHere() && redis.isThere();
-  const { isLate } = parts.overdue;
-  const { doubts } = parts.connections.node;
-  const { refused, evicts } = redis;
-  const checks = { isDue, doubts, isLate, refused, evicts, clock };
-  let kept: Promise<void> | undefined;
-  const due = [
-    ...dueIn(schedule).map(({ tick }) => tickWords(tick)),
-    ...(events ? ['events'] : []),
-  ];
-  const { connections } = parts;
-  const place = { mirror, clock: systemClock, connections };
-  for (;;) {
-    await home.taken();
-    if (isEnding(parts)) return;
-    // The worker that had the mirror before may have removed the schedule as it left.
-    await follow(queue, config);
-    // What is served after `close` is never closed, and keeps the process alive.
-    if (isEnding(parts)) return;
-    shell.note(`crm-mirror: ${mirror}: worker serves ${due.join(', ')}`);
-    queue.serve(parts.overdue.watched(home.run));
-    events?.serve(home.record, { concurrency: lanesAtOnce, failed: failed.reject });
-    parts.handed = serveCommands(place, async (taken) => {
-      const seal = sealIn(config, randomBytes);
-      if (!seal) throw new Invalid(`${config.memory.keyFile}: the key of the memory is gone`);
-      return doHanded({ config, shell, home, seal, now: systemClock.now }, taken);
-    });
-    kept ??= keepWhole(queue, config, shell, checks);
-    await home.stay();
-    if (isEnding(parts)) return;
-    await restQueues(parts);
-  }
-}
-
-/** Takes no more jobs, and waits for those in progress. */
-async function restQueues({ queue, handed, events }: Parts): Promise<void> {
-  await queue.rest();
-  await handed?.close();
-  await events?.rest();
-}
-
-function isEnding({ shell, isLeaving }: Parts): boolean {
-  return shell.stop.aborted || isLeaving;
-}
-
-async function close(parts: Parts): Promise<void> {
-  const { failed, queue, handed, events, own, home, quick } = parts;
-  parts.isLeaving = true;
-  home.rest();
-  failed.promise.catch(() => undefined);
-  await Promise.all([queue.close(), handed?.close(), events?.close()]);
-  // Who hears that it is left can open the snapshot.
-  await home.close();
-  parts.outages.leave();
-  await own.leave().catch(() => undefined);
-  quick.close();
 }
 
 /** Prints when Redis is lost or refuses the schedule, and when that is over. */

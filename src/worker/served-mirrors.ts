@@ -34,19 +34,75 @@ interface Place {
   turn: ReturnType<typeof pLimit>;
 }
 
-interface State {
-  shell: Shell;
-  serve(config: Workable): Served;
-  places: Map<string, Place>;
-  served: Served[];
-}
-
 export type ServedMirrors = ReturnType<typeof createServedMirrors>;
 
 /** Creates the set. Nothing is served yet. */
-export function createServedMirrors(parts: { shell: Shell; serve(config: Workable): Served }) {
-  const state: State = { ...parts, places: new Map(), served: [] };
-  const { places, served, shell } = state;
+export function createServedMirrors({
+  shell,
+  serve,
+}: {
+  shell: Shell;
+  serve(config: Workable): Served;
+}) {
+  const places = new Map<string, Place>();
+  const served: Served[] = [];
+
+  /** Moves a place to what the folder shows. Never throws. */
+  const move = async (place: Place): Promise<void> => {
+    while (!shell.stop.aborted) {
+      const { shown } = place;
+      const isRefusedNow = shown !== undefined && isRefused(shown);
+      const wanted = shown && !isRefused(shown) ? shown : undefined;
+      if (place.served?.config === wanted) break;
+      if (place.served) {
+        const leaving = place.served;
+        const changed = isRefusedNow
+          ? 'it is stopped once its run has ended'
+          : 'its configuration has changed: it is opened anew once its run has ended';
+        const why = shown
+          ? changed
+          : 'its file is gone: it is no longer served once its run has ended';
+        shell.note(`crm-mirror: ${leaving.mirror}: ${why}`);
+        await leave(place, leaving);
+      } else if (wanted) {
+        const own = serve(wanted);
+        place.served = own;
+        place.failure = undefined;
+        served.push(own);
+        own.failed.catch((error: unknown) => void fail(place, own, error));
+      }
+    }
+    if (!place.shown && !place.served) places.delete(place.file);
+  };
+  const leave = async (place: Place, leaving: Served): Promise<void> => {
+    place.isLeaving = true;
+    // Its schedule has to go if the file no longer names the mirror.
+    await leaving.leave(() => {
+      const { shown } = place;
+      return shown === undefined || (!isRefused(shown) && shown.mirror !== leaving.mirror);
+    });
+    place.isLeaving = false;
+    remove(leaving);
+    place.served = undefined;
+  };
+  const fail = async (place: Place, own: Served, error: unknown): Promise<void> => {
+    const { text } = explain(error);
+    for (const line of text.split('\n')) shell.note(`crm-mirror: ${own.mirror}: ${line}`);
+    await place.turn(async () => {
+      if (place.served !== own) return;
+      remove(own);
+      place.served = undefined;
+      place.failure = text;
+      await own.close();
+    });
+    await systemClock.sleep(retryMs, shell.stop).catch(() => undefined);
+    await place.turn(async () => move(place));
+  };
+  const remove = (one: Served): void => {
+    const at = served.indexOf(one);
+    if (at >= 0) served.splice(at, 1);
+  };
+
   return {
     /** The mirrors that are served now. The list changes as they come and go. */
     served,
@@ -76,7 +132,7 @@ export function createServedMirrors(parts: { shell: Shell; serve(config: Workabl
           shell.note(`crm-mirror: ${file}: its mirror is stopped until the file is mended`);
         }
         place.failure = undefined;
-        void place.turn(async () => move(state, place));
+        void place.turn(async () => move(place));
       }
     },
     /** Releases the mirrors of this worker of which `isLent` says that others have to have them. */
@@ -88,8 +144,8 @@ export function createServedMirrors(parts: { shell: Shell; serve(config: Workabl
           // Once its run has ended, it waits for its turn.
           if (place.served !== own || shell.stop.aborted) return;
           shell.note(`crm-mirror: ${own.mirror}: another worker takes it once its run has ended`);
-          await leave(state, place, own);
-          await move(state, place);
+          await leave(place, own);
+          await move(place);
         });
       }
     },
@@ -100,65 +156,4 @@ export function createServedMirrors(parts: { shell: Shell; serve(config: Workabl
       await Promise.all(served.splice(0).map(async (one) => one.close()));
     },
   };
-}
-
-/** Moves a place to what the folder shows. Never throws. */
-async function move(state: State, place: Place): Promise<void> {
-  const { shell, places } = state;
-  while (!shell.stop.aborted) {
-    const { shown } = place;
-    const isRefusedNow = shown !== undefined && isRefused(shown);
-    const wanted = shown && !isRefused(shown) ? shown : undefined;
-    if (place.served?.config === wanted) break;
-    if (place.served) {
-      const leaving = place.served;
-      const changed = isRefusedNow
-        ? 'it is stopped once its run has ended'
-        : 'its configuration has changed: it is opened anew once its run has ended';
-      const why = shown
-        ? changed
-        : 'its file is gone: it is no longer served once its run has ended';
-      shell.note(`crm-mirror: ${leaving.mirror}: ${why}`);
-      await leave(state, place, leaving);
-    } else if (wanted) {
-      const own = state.serve(wanted);
-      place.served = own;
-      place.failure = undefined;
-      state.served.push(own);
-      own.failed.catch((error: unknown) => void fail(state, place, own, error));
-    }
-  }
-  if (!place.shown && !place.served) places.delete(place.file);
-}
-
-async function leave({ served }: State, place: Place, leaving: Served): Promise<void> {
-  place.isLeaving = true;
-  // Its schedule has to go if the file no longer names the mirror.
-  await leaving.leave(() => {
-    const { shown } = place;
-    return shown === undefined || (!isRefused(shown) && shown.mirror !== leaving.mirror);
-  });
-  place.isLeaving = false;
-  remove(served, leaving);
-  place.served = undefined;
-}
-
-async function fail(state: State, place: Place, own: Served, error: unknown): Promise<void> {
-  const { shell, served } = state;
-  const { text } = explain(error);
-  for (const line of text.split('\n')) shell.note(`crm-mirror: ${own.mirror}: ${line}`);
-  await place.turn(async () => {
-    if (place.served !== own) return;
-    remove(served, own);
-    place.served = undefined;
-    place.failure = text;
-    await own.close();
-  });
-  await systemClock.sleep(retryMs, shell.stop).catch(() => undefined);
-  await place.turn(async () => move(state, place));
-}
-
-function remove(served: Served[], one: Served): void {
-  const at = served.indexOf(one);
-  if (at >= 0) served.splice(at, 1);
 }

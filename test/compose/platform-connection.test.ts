@@ -19,6 +19,7 @@ async function told(status: number | undefined, aheadMs = 0): Promise<string[]> 
       apiKey: 'k',
       reserve: 0,
       allowHttp: true,
+      apiKeyFile: undefined,
     },
     {
       failed: (part, _, how) => void noted.push(`${part} fails ${how}`),

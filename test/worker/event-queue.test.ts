@@ -36,7 +36,7 @@ const until = async (holds: () => boolean | Promise<boolean>): Promise<void> =>
 function open(mirror = 'acme'): EventQueue {
   const sign = (id: string): string => `signed ${id}`;
   const connections = connectTo(redis.url);
-  const queue = openEventQueue({ mirror, clock: systemClock, sign, connections });
+  const queue = openEventQueue({ mirror, clock: systemClock, connections }, sign);
   opened.push(queue);
   return queue;
 }

@@ -1,6 +1,6 @@
 /** Reads what a run is limited to: --only, and the file of --only-people and --people. */
 import { readFileSync } from 'node:fs';
-import { Invalid } from '../../domain/errors.ts';
+import { codeOf, Invalid } from '../../domain/errors.ts';
 import type { RunOptions } from '../../engine/context/mirror-context.ts';
 import type { OnlyPeople } from '../../engine/context/people-selection.ts';
 
@@ -10,8 +10,8 @@ export function readOnlyPeople(file: string, option = '--only-people'): OnlyPeop
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file));
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'no UTF-8';
-    throw new Invalid(`${option} ${file}: the file cannot be read (${code})`, {
+    const why = codeOf(error) || 'no UTF-8';
+    throw new Invalid(`${option} ${file}: the file cannot be read (${why})`, {
       fix: 'name a text file in UTF-8',
     });
   }

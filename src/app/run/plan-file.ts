@@ -2,7 +2,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
-import { Invalid } from '../../domain/errors.ts';
+import { codeOf, Invalid } from '../../domain/errors.ts';
 import { readSmallFile } from '../../domain/values/config-file.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
 
@@ -70,7 +70,7 @@ function jsonIn(file: string): unknown {
   try {
     return JSON.parse(readSmallFile(file).toString('utf8'));
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    const code = codeOf(error) || String(error);
     let why = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})`;
     if (error instanceof SyntaxError) why = 'it is not JSON';
     throw new Invalid(`${file}: ${why}`, {

@@ -3,7 +3,14 @@
  * remedy: an expected error, a path that cannot be used, an error of the disk, the file system or
  * SQLite. Lists the exit codes of all commands.
  */
-import { isExpected, Busy, Interrupted, Invalid, renderProblem } from '../../domain/errors.ts';
+import {
+  codeOf,
+  isExpected,
+  Busy,
+  Interrupted,
+  Invalid,
+  renderProblem,
+} from '../../domain/errors.ts';
 import { visibleLine } from './text-style.ts';
 
 /** What is wrong, and how to mend it; only an expected error has a code. */
@@ -34,7 +41,8 @@ export function explain(error: unknown): Failure {
   const path = pathFault(error);
   if (path) return failure(path, exitCode('invalid'));
   const storage = storageFault(error);
-  if (storage) return failure(storage, exitCode(isLocked(error) ? 'busy' : 'failed'));
+  if (storage)
+    return failure(storage, exitCode(codeOf(error).startsWith('SQLITE_BUSY') ? 'busy' : 'failed'));
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return failure({ reason: `this is a bug, please report it:\n${stack}` }, exitCode('failed'));
 }
@@ -46,16 +54,11 @@ export function isBug(error: unknown): boolean {
 
 /** Returns whether an error says that a disk is full. */
 export function isDiskFull(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  return ['SQLITE_FULL', 'ENOSPC', 'EDQUOT'].includes(code);
+  return ['SQLITE_FULL', 'ENOSPC', 'EDQUOT'].includes(codeOf(error));
 }
 
 function failure(problem: Fault, code: number): Failure {
   return { problem, text: renderProblem(problem), code };
-}
-
-function isLocked(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY');
 }
 
 const pathFaults: Readonly<Record<string, string>> = {
@@ -66,9 +69,8 @@ const pathFaults: Readonly<Record<string, string>> = {
 };
 
 function pathFault(error: unknown): Fault | undefined {
-  if (!(error instanceof Error && 'code' in error && 'path' in error)) return undefined;
-  const what = pathFaults[String(error.code)];
-  if (what === undefined) return undefined;
+  const what = pathFaults[codeOf(error)];
+  if (what === undefined || !(error instanceof Error && 'path' in error)) return undefined;
   return { reason: `${String(error.path)}: ${what}`, fix: 'correct the path in the configuration' };
 }
 
@@ -76,14 +78,14 @@ const faultCodes =
   /^(SQLITE_(IOERR|CANTOPEN|PERM|AUTH|NOLFS|PROTOCOL)|E(ACCES|PERM|IO|NOENT|NOTDIR|ISDIR|MFILE|BUSY))/;
 
 function storageFault(error: unknown): Fault | undefined {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const code = codeOf(error);
   if (!(error instanceof Error)) return undefined;
   const file = 'path' in error ? String(error.path) : 'a file of this mirror';
   if (isDiskFull(error)) {
     const fix = 'free some space there, and where temporary files go, then run again';
     return { reason: `${file}: the disk is full; nothing is lost`, fix };
   }
-  if (isLocked(error)) {
+  if (code.startsWith('SQLITE_BUSY')) {
     const fix = 'wait for it, then run again';
     return { reason: `${file}: it is in use by another process`, fix };
   }

@@ -1,7 +1,7 @@
 /** Writes an export line by line to a file of its own, and rows as CSV (RFC 4180). */
 import { closeSync, existsSync, openSync, rmSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { Invalid } from '../../domain/errors.ts';
+import { codeOf, Invalid } from '../../domain/errors.ts';
 
 const charactersAtOnce = 65_536;
 
@@ -20,7 +20,7 @@ export function writeLines(path: string, lines: Iterable<string>): void {
   try {
     file = openSync(path, 'wx', 0o600);
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    if (codeOf(error) !== 'EEXIST') throw error;
     throw new Invalid(`${path}: it is there, and nothing is overwritten`, {
       fix: 'name another, or remove it',
     });

@@ -31,14 +31,6 @@ import { isExpected } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/stored-json.ts';
 import type { Seal } from './payload-encryption.ts';
 
-interface EventQueueOptions extends QueuePlace {
-  /**
-   * Returns the signature for the erasure of a record. Without it, erasures are processed like
-   * changes. What it throws, `add` throws.
-   */
-  sign?: ((id: string) => string) | undefined;
-}
-
 /** `erased` is a privacy deletion, which is more than an ordinary deletion. */
 export type Heard = 'changed' | 'erased';
 
@@ -84,9 +76,11 @@ const jobOptions = {
 
 /**
  * Opens the queue. Nothing is processed before `serve`. While Redis is away, every function except
- * `serve` and `close` throws Unavailable immediately.
+ * `serve` and `close` throws Unavailable immediately. `sign` returns the signature for the erasure
+ * of a record; what it throws, `add` throws. Without it, erasures are processed like changes.
  */
-export function openEventQueue({ mirror, clock, sign = () => '', connections }: EventQueueOptions) {
+export function openEventQueue(place: QueuePlace, sign: (id: string) => string = () => '') {
+  const { mirror, clock, connections } = place;
   const quick = connections.quick();
   const queue = quick.queue(eventsOf(mirror));
   const placeOf = (delivery: string) => `${prefix}:${mirror}:delivery:${hash(delivery)}`;
@@ -116,7 +110,7 @@ export function openEventQueue({ mirror, clock, sign = () => '', connections }: 
     },
     /** Calls `work` for each record with events, until `close`. */
     serve: (work: Work, options: ServeOptions): void =>
-      void (served = startWork({ connections, mirror, clock }, work, options)),
+      void (served = startWork(place, work, options)),
     counts: () => quick.ask(() => countsOf(queue)),
     /** Returns the age of the oldest unfinished event, or undefined if there is none. */
     async lagMs() {
@@ -201,29 +195,20 @@ function startWork(
   });
 }
 
-/** An event that waits, is processed now, or is tried again later. */
-interface WaitingEvent {
-  record: string;
-  /** Whether the CRM has erased the record. */
-  isErased: boolean;
-  state: 'waiting' | 'active' | 'delayed';
-  /** When it arrived, in milliseconds since the epoch. */
-  at: number;
-  attempts: number;
-}
-
-/** The events of a mirror that are not done, the oldest of each state first. */
-export interface WaitingEvents extends QueueCounts {
-  events: WaitingEvent[];
-}
-
 const states = ['active', 'waiting', 'delayed'] as const;
 
-/** Returns up to `most` events of each state. Throws Unavailable while Redis is away. */
+/** The events of a mirror that are not done. */
+export type WaitingEvents = Awaited<ReturnType<typeof readWaitingEvents>>;
+
+/**
+ * Returns up to `most` events that wait, are processed now, or are tried again later, the oldest of
+ * each state first, with when they arrived (milliseconds since the epoch). Throws Unavailable while
+ * Redis is away.
+ */
 export async function readWaitingEvents(
   { url, mirror }: { url: string; mirror: string },
   most: number,
-): Promise<WaitingEvents> {
+) {
   const quick = connectQuickly(url);
   try {
     const queue = quick.queue(eventsOf(mirror));
@@ -245,21 +230,6 @@ export async function readWaitingEvents(
   }
 }
 
-interface LoggedEvent {
-  /** When it arrived, in milliseconds since the epoch. */
-  at: number;
-  /** The id of the CRM record; undefined if it was encrypted with another key. */
-  record: string | undefined;
-  isErased: boolean;
-  /** `done`: no event about the record waits any more. */
-  state: 'waits' | 'done';
-}
-
-interface LoggedRefusal {
-  at: number;
-  why: string;
-}
-
 const use = { purpose: 'delivery' } as const;
 const most = { accepted: 1_000, refused: 50, ofDelivery: 100 };
 const keptMs = 7 * 86_400_000;
@@ -270,15 +240,15 @@ const refused = z.object({ at: z.number(), why: z.string() });
 const placeOf = (mirror: string, list: 'accepted' | 'refused') =>
   `${prefix}:${mirror}:deliveries:${list}`;
 
-interface Writing {
-  mirror: string;
-  clock: Clock;
-  /** Returns what encrypts ids; without it, nothing is remembered of what was accepted. */
-  seal(): Seal | undefined;
-}
-
-/** Creates the log on a connection, which the caller closes. */
-export function deliveryLogOf(redis: Redis, { mirror, clock, seal }: Writing) {
+/**
+ * Creates the log on a connection, which the caller closes. `seal` returns what encrypts ids;
+ * without it, nothing is remembered of what was accepted. No function throws, or waits for Redis:
+ * the deliveries are in the queue.
+ */
+export function deliveryLogOf(
+  redis: Redis,
+  { mirror, clock, seal }: { mirror: string; clock: Clock; seal(): Seal | undefined },
+) {
   const add = (list: 'accepted' | 'refused', entries: readonly object[]): void => {
     if (entries.length === 0) return;
     const place = placeOf(mirror, list);
@@ -306,26 +276,27 @@ export function deliveryLogOf(redis: Redis, { mirror, clock, seal }: Writing) {
   };
 }
 
-/** Writes the lists. No function throws, or waits for Redis: the deliveries are in the queue. */
 export type DeliveryLog = ReturnType<typeof deliveryLogOf>;
 
-/** What is read of the lists: a part of the accepted events, and the last refusals. */
-export interface LoggedDeliveries {
-  events: LoggedEvent[];
-  refusals: LoggedRefusal[];
-}
+export type LoggedDeliveries = Awaited<ReturnType<typeof readDeliveries>>;
 
-interface Reading {
+/**
+ * Reads a part of the accepted events and the last refusals, the newest first. The id of a record
+ * that was encrypted with another key is undefined. Throws Unavailable while Redis is away.
+ */
+export async function readDeliveries({
+  url,
+  mirror,
+  seal,
+  from,
+  count,
+}: {
   url: string;
   mirror: string;
   seal: Seal | undefined;
   from: number;
   count: number;
-}
-
-/** Reads the lists, the newest first. Throws Unavailable while Redis is away. */
-export async function readDeliveries(reading: Reading): Promise<LoggedDeliveries> {
-  const { url, mirror, from, count } = reading;
+}) {
   const quick = connectQuickly(url);
   const { redis, ask } = quick;
   try {
@@ -334,14 +305,13 @@ export async function readDeliveries(reading: Reading): Promise<LoggedDeliveries
     );
     const refusals = await ask(() => redis.lrange(placeOf(mirror, 'refused'), 0, -1));
     const queue = quick.queue(eventsOf(mirror));
-    const events = entriesIn(accepted, lines).map(async (entry): Promise<LoggedEvent> => {
-      const { at, id, erased } = entry;
-      const record = opened(reading.seal, id);
+    const events = entriesIn(accepted, lines).map(async ({ at, id, erased }) => {
+      const record = opened(seal, id);
       const isErased = erased !== undefined;
       const waits =
         record !== undefined &&
         (await ask(() => queue.getDeduplicationJobId(deduplicationOf(record, isErased)))) !== null;
-      return { at, record, isErased, state: waits ? 'waits' : 'done' };
+      return { at, record, isErased, state: waits ? ('waits' as const) : ('done' as const) };
     });
     return { events: await Promise.all(events), refusals: entriesIn(refused, refusals) };
   } finally {

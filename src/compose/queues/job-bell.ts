@@ -43,16 +43,6 @@ interface JobBellOptions {
   fleetChanged?: (() => void) | undefined;
 }
 
-interface State extends JobBellOptions {
-  ropes: Map<string, Rope>;
-  /** A marker of the bell itself, to begin the read anew. */
-  own: string;
-  isClosed: boolean;
-  isWaking: boolean;
-  /** Ends the pause of a bell without queues. */
-  begin: (() => void) | undefined;
-}
-
 /** The longest blocking read, in seconds; a longer one may outlive its connection. */
 const longestRead = 10;
 /** How long to wait for further queues before the read begins anew: they come in groups. */
@@ -67,25 +57,78 @@ const ownMs = 60_000;
 const popped = z.tuple([z.string(), z.string(), z.string()]);
 
 /** Creates the bell. */
-export function createJobBell(options: JobBellOptions) {
-  const { blocking, name } = options;
+export function createJobBell({ blocking, asking, name, clock, fleetChanged }: JobBellOptions) {
+  /** A marker of the bell itself, to begin the read anew. */
   const own = bellKeys + name;
   const ropes = new Map<string, Rope>();
-  const begins = { isClosed: false, isWaking: false, begin: undefined };
-  const state: State = { ...options, ropes, own, ...begins };
+  let isClosed = false;
+  let isWaking = false;
+  /** Ends the pause of a bell without queues. */
+  let begin: (() => void) | undefined;
+
+  const wake = async (): Promise<void> => {
+    await clock.sleep(gatherMs);
+    isWaking = false;
+    if (!isClosed) await asking.multi().zadd(own, 0, own).pexpire(own, ownMs).exec();
+  };
+  /** Has the read begin anew with the queues of now, which change in groups. */
+  const changed = (): void => {
+    begin?.();
+    if (isWaking || isClosed) return;
+    isWaking = true;
+    // Without Redis there is no read to interrupt.
+    wake().catch(() => undefined);
+  };
+  /** Renews the connection of a read that outlives its time, which sends the read again. */
+  const endHanging = async (over: AbortSignal): Promise<void> => {
+    for (;;) {
+      await clock.sleep(hangsMs, over).catch(() => undefined);
+      if (over.aborted) return;
+      if (blocking.redis.status === 'ready') blocking.redis.disconnect(true);
+    }
+  };
+  const listen = async (): Promise<void> => {
+    for (;;) {
+      if (isClosed) return;
+      // A worker of a fleet without mirrors waits for changes in it.
+      if (ropes.size === 0 && !fleetChanged) {
+        await new Promise<void>((resolve) => (begin = resolve));
+        begin = undefined;
+        continue;
+      }
+      const over = new AbortController();
+      void endHanging(over.signal);
+      try {
+        const found = await blocking.redis.bzpopmin([own, ...ropes.keys()], longestRead);
+        if (found === null) continue;
+        const [marker, member, score] = popped.parse(found);
+        if (marker === own && member === fleetMember) fleetChanged?.();
+        const rope = ropes.get(marker);
+        const ring = { member, score: Number(score) };
+        if (rope?.wake) rope.wake(ring);
+        else if (rope) rope.kept = ring;
+      } catch {
+        // Redis refuses, for example while it loads its data.
+        await clock.sleep(refusedMs);
+      } finally {
+        over.abort();
+      }
+    }
+  };
+
   blocking.redis.on('close', () => {
-    for (const rope of state.ropes.values()) {
+    for (const rope of ropes.values()) {
       if (rope.wake) rope.wake(null);
       else rope.kept = { member: '0', score: 0 };
     }
   });
-  void listen(state);
+  void listen();
   return {
     /** Adds the queue with this marker. */
     rope: (marker: string) => {
       const rope: Rope = { kept: null, wake: undefined };
-      state.ropes.set(marker, rope);
-      changed(state);
+      ropes.set(marker, rope);
+      changed();
       let isGone = false;
       let gone: (() => void) | undefined;
       return {
@@ -100,7 +143,7 @@ export function createJobBell(options: JobBellOptions) {
           rope.wake = resolve;
           gone = () => reject(new Error('Connection is closed.'));
           const over = new AbortController();
-          state.clock.sleep(timeoutMs, over.signal).then(
+          clock.sleep(timeoutMs, over.signal).then(
             () => resolve(null),
             () => undefined,
           );
@@ -115,69 +158,15 @@ export function createJobBell(options: JobBellOptions) {
         letGo(): void {
           isGone = true;
           gone?.();
-          if (state.ropes.get(marker) === rope) state.ropes.delete(marker);
-          changed(state);
+          if (ropes.get(marker) === rope) ropes.delete(marker);
+          changed();
         },
       };
     },
     close() {
-      state.isClosed = true;
-      state.begin?.();
+      isClosed = true;
+      begin?.();
       blocking.close();
     },
   };
-}
-
-/** Has the read begin anew with the queues of now, which change in groups. */
-function changed(state: State): void {
-  state.begin?.();
-  if (state.isWaking || state.isClosed) return;
-  state.isWaking = true;
-  const wake = async (): Promise<void> => {
-    await state.clock.sleep(gatherMs);
-    state.isWaking = false;
-    if (state.isClosed) return;
-    const { asking, own } = state;
-    await asking.multi().zadd(own, 0, own).pexpire(own, ownMs).exec();
-  };
-  // Without Redis there is no read to interrupt.
-  wake().catch(() => undefined);
-}
-
-async function listen(state: State): Promise<void> {
-  const { ropes, blocking, own, clock, fleetChanged } = state;
-  while (!state.isClosed) {
-    // A worker of a fleet without mirrors waits for changes in it.
-    if (ropes.size === 0 && !fleetChanged) {
-      await new Promise<void>((resolve) => (state.begin = resolve));
-      state.begin = undefined;
-      continue;
-    }
-    const over = new AbortController();
-    void endHanging(state, over.signal);
-    try {
-      const found = await blocking.redis.bzpopmin([own, ...ropes.keys()], longestRead);
-      if (found === null) continue;
-      const [marker, member, score] = popped.parse(found);
-      if (marker === own && member === fleetMember) fleetChanged?.();
-      const rope = ropes.get(marker);
-      const ring = { member, score: Number(score) };
-      if (rope?.wake) rope.wake(ring);
-      else if (rope) rope.kept = ring;
-    } catch {
-      // Redis refuses, for example while it loads its data.
-      await clock.sleep(refusedMs);
-    } finally {
-      over.abort();
-    }
-  }
-}
-
-/** Renews the connection of a read that outlives its time, which sends the read again. */
-async function endHanging({ clock, blocking }: State, over: AbortSignal): Promise<void> {
-  for (;;) {
-    await clock.sleep(hangsMs, over).catch(() => undefined);
-    if (over.aborted) return;
-    if (blocking.redis.status === 'ready') blocking.redis.disconnect(true);
-  }
 }

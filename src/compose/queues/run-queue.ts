@@ -77,8 +77,8 @@ export function openRunQueue({
       const mended: Tick[] = [];
       for (const { queue, due } of rows) {
         const own = wanted.filter(({ tick }) => due.has(tick));
-        const { timezone } = schedule;
-        mended.push(...(await storeEntries(queue, { wanted: own, timezone, now: clock.now() })));
+        const at = { timezone: schedule.timezone, now: clock.now() };
+        mended.push(...(await storeEntries(queue, own, at)));
       }
       return mended;
     },
@@ -114,19 +114,14 @@ export function openRunQueue({
 /** How many ended jobs BullMQ keeps for its statistics; the history is in the snapshot. */
 const kept = { count: 100 };
 
-interface StoredEntries {
-  wanted: readonly { tick: Tick; pattern: string }[];
-  timezone: string;
-  now: number;
-}
-
 /**
  * Replaces the entries of a queue with these. Returns those that were not stored like this, or of
  * which a part was lost.
  */
 async function storeEntries(
   queue: Queue,
-  { wanted, timezone: tz, now }: StoredEntries,
+  wanted: ReturnType<typeof dueIn>,
+  { timezone: tz, now }: { timezone: string; now: number },
 ): Promise<Tick[]> {
   await queue.setGlobalConcurrency(1);
   const mended: Tick[] = [];
@@ -196,11 +191,10 @@ export function viewQueues(mirror: string, at: { url: string } | { quick: Quick 
         Promise.all(
           [runs, looks].map(async (queue) => {
             const found: { tick: Tick; at: number }[] = [];
-            for (const { key, next } of await queue.getJobSchedulers()) {
+            for (const { key, next: at } of await queue.getJobSchedulers()) {
               const tick = ticks.find((known) => known === key);
-              const isThere =
-                tick && next !== undefined && (await isPending(queue, jobOf(tick, next)));
-              if (isThere) found.push({ tick, at: next });
+              if (!tick || at === undefined) continue;
+              if (await isPending(queue, jobOf(tick, at))) found.push({ tick, at });
             }
             return found;
           }),

@@ -227,7 +227,7 @@ export function alertsIn(snapshot: Snapshot, { alerts }: Config): Alert[] {
 export function alertsOf(
   { run, mode, only, ms, attempted }: ToldRun,
   earlier: readonly ToldRun[],
-  { refused: mostRefused, runTimeMs, deviation }: Config['alerts'],
+  { refused: mostRefused, runTimeMs, deviation }: Partial<Config['alerts']>,
 ): Alert[] {
   const alerts: Alert[] = [];
   const add = (threshold: Alert['threshold'], text: string) =>

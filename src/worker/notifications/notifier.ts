@@ -337,7 +337,11 @@ function draftMessage(line: Line, seen: Seen, earlier: Draft | undefined): Draft
   const wanted = due.filter(({ type, trouble, subject }) =>
     type === 'mirror.recovered' ? !seen.isRunning || isPresent(subject) : sink.wants(trouble),
   );
-  const decided = wanted.map((notice) => ({ notice, is: decideShared(line, notice) }));
+  // A cause that mirrors of this process may share is told by one of them; [] if it is not shared.
+  const decided = wanted.map((notice) => {
+    const shared = sharedNotice(line, notice);
+    return { notice, is: (shared && line.causes?.decide(config.mirror, shared)) ?? [] };
+  });
   const alone = decided.filter(({ is }) => is !== 'told' && is !== 'wait' && is.length < 2);
   const one = decided.find(({ is }) => is === 'told' || (is !== 'wait' && is.length > 1));
   const [first, ...more] = one ? [one.notice] : alone.map(({ notice }) => notice);
@@ -361,12 +365,6 @@ function draftMessage(line: Line, seen: Seen, earlier: Draft | undefined): Draft
 /** Returns what notices report. Their texts are left out, because they name how long ago it was. */
 function contentOf(notices: readonly Notice[]): string {
   return JSON.stringify(notices.map(({ type, subject, withheld }) => [type, subject, withheld]));
-}
-
-/** Decides who tells of a cause that mirrors of this process may share; [] if it is not shared. */
-function decideShared(line: Line, notice: Notice) {
-  const shared = sharedNotice(line, notice);
-  return (shared && line.causes?.decide(line.config.mirror, shared)) ?? [];
 }
 
 function sharedNotice({ config, sink: { receiver } }: Line, { subject, type }: Notice) {

@@ -61,11 +61,6 @@ export function sinksOf({ notices }: Config, clock: Clock): Sink[] {
   });
 }
 
-interface Written {
-  body: string;
-  headers: Record<string, string>;
-}
-
 const slowly = { timeoutMs: 15_000, isGrouped: true } as const;
 
 /**
@@ -75,7 +70,7 @@ const slowly = { timeoutMs: 15_000, isGrouped: true } as const;
 function overHttp(
   form: { url: string; timeoutMs: number; isGrouped: boolean; fix?: string },
   clock: Clock,
-  write: (message: Message) => Written,
+  write: (message: Message) => { body: string; headers: Record<string, string> },
 ): Sending {
   const { url, timeoutMs, isGrouped, fix } = form;
   const { origin, host, pathname, search } = new URL(url);

@@ -4,7 +4,7 @@
  */
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Clock } from '../../domain/clock.ts';
-import { Invalid } from '../../domain/errors.ts';
+import { codeOf, Invalid } from '../../domain/errors.ts';
 import { escapeHtml } from '../../domain/values/html-text.ts';
 import type { Fault } from '../../domain/record.ts';
 import { answerFaults, mostBytes } from '../../console/access/access-rules.ts';
@@ -59,8 +59,7 @@ export function createServer({ host, port, clock, register, failed }: ServerOpti
       try {
         return await app.listen({ host, port });
       } catch (error) {
-        const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-        const fault = faults[code];
+        const fault = faults[codeOf(error)];
         if (!fault) throw error;
         const reason = `server: ${host}:${port} ${fault.reason}`;
         throw new Invalid(reason, { fix: fault.fix, cause: error });
