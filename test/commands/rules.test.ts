@@ -47,6 +47,12 @@ test('a closed window leaves opt-ins to a later run, and the run says until when
   const opensAt = expect.stringMatching(/T10:00:00Z$/);
   const waiting = [{ class: 'opt_in', records: 2, opens: `${day} 10:00 UTC`, opensAt }];
   expect((await call('status', '--json')).json).toMatchObject({ ok: true, waiting });
+  const dora = ['explain', 'dora@example.com'];
+  expect((await call(...dora)).out).toContain(
+    `1 person to be created or opted in waits for ${day} 10:00 UTC`,
+  );
+  const closed = [{ class: 'opt_in', opens: `${day} 10:00 UTC`, opensAt }];
+  expect((await call(...dora, '--json')).json).toMatchObject({ closed });
   config({ windows: [{ allow: '00:00-24:00' }] });
   expect((await call('status')).out).toContain(
     '2 people to be created or opted in wait for the next run',

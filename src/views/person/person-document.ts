@@ -12,6 +12,8 @@ import {
   renderProblem,
 } from '../../domain/errors.ts';
 import { guardRows } from '../../domain/guard-classes.ts';
+import { isClosed, opening } from '../../domain/guards/change-window.ts';
+import { askedClasses } from '../../domain/guards/plan-rule.ts';
 import type { DesiredRow, Key } from '../../domain/record.ts';
 import { acknowledgedUnmanaged } from '../../domain/unmanaged-people.ts';
 import { absenceRulesOf, type Config } from '../../config/config.ts';
@@ -182,6 +184,7 @@ function documentOf(reading: Reading) {
   const sends = examined?.sends.filter((change) => change.key === key) ?? [];
   const sendOf = ({ op, part, target }: Change) => ({ op, channel: part, to: target ?? null });
   const canaries = canariesAbout(snapshot, config, key, sends);
+  const closed = closedFor(sends, config, now);
   const others = ledger.filter(({ cause }) => cause !== 'erasure');
   // The problem of an invalid record without an address is stored under its id.
   const keys = [key, ...snapshot.recorded.originsOf(kind, key).map((id) => `id ${id}`)];
@@ -256,6 +259,8 @@ function documentOf(reading: Reading) {
     /** The changes that await approval, or that somebody has decided about. */
     decisions: decisionsAbout(waiting, guards),
     ...(canaries && { canaries }),
+    /** The classes of what is to be sent that wait for a window, until when. */
+    ...(closed.length > 0 && { closed }),
     parked: (isPast ? [] : snapshot.problems.parked(kind, key)).map((parked) => ({
       channel: parked.part,
       to: parked.target === '' ? null : parked.target,
@@ -518,6 +523,24 @@ function decisionsAbout(waiting: WaitingChanges, guards: Config['guards']) {
 
 const reasoned = storedJson<{ cause?: string; shown?: string }>('a planned change');
 
+/** Returns whether the CRM states the change about this very person, so that it never waits. */
+function isStated({ op, body, why }: Change): boolean {
+  const { cause, shown } = reasoned.decode(body);
+  if (op === 'delete') return why?.says === 'deleted' || shown !== undefined;
+  return op === 'opt_out' && (cause === 'stated' || cause === 'flag');
+}
+
+/** Returns the classes of these changes that no window allows now, and when one does. */
+function closedFor(sends: readonly Change[], { windows, schedule }: Config, now: number) {
+  const time = { at: now, timezone: schedule?.timezone ?? 'UTC' };
+  return askedClasses.flatMap((of) => {
+    const isAny = sends.some((change) => change.guard === of && !isStated(change));
+    if (!isAny || !isClosed(windows, of, time)) return [];
+    const opens = opening(windows, of, time);
+    return [{ class: of, opens: opens?.words ?? null, opensAt: instantOrNull(opens?.at) }];
+  });
+}
+
 function canariesAbout(
   { meta, guarded }: Snapshot,
   { policy: { canary: policy } }: Config,
@@ -525,12 +548,6 @@ function canariesAbout(
   sends: readonly Change[],
 ) {
   if (!policy) return undefined;
-  // What the CRM states about this very person never waits.
-  const isStated = ({ op, body, why }: Change): boolean => {
-    const { cause, shown } = reasoned.decode(body);
-    if (op === 'delete') return why?.says === 'deleted' || shown !== undefined;
-    return op === 'opt_out' && (cause === 'stated' || cause === 'flag');
-  };
   return openIn(storedCanaries(meta)).flatMap(([guard, canary]) => {
     const own = sends.filter((change) => change.guard === guard && !isStated(change));
     if (own.length === 0) return [];

@@ -12,7 +12,7 @@ import { renderProblem } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { isDecisiveOption } from '../../domain/unknown-words.ts';
 import { plannedAgain } from '../../store/tables/journal.ts';
-import { canaryWords } from '../../engine/report/guard-text.ts';
+import { canaryWords, waitWords } from '../../engine/report/guard-text.ts';
 import { cell } from '../../compose/output/text-style.ts';
 import { entryParts } from '../audit/entry-document.ts';
 import { absenceWords } from '../lookup/missing-people.ts';
@@ -111,6 +111,7 @@ export function headOf({
 
 function placeSections(document: PersonDocument): Section[] {
   const { crm, platform, snapshot, ledger, held, canaries = [], parked, asOf } = document;
+  const { closed = [] } = document;
   const { problems, reports } = document;
   // A refusal is shown with its tries.
   const isParked = (part: string) => parked.some(({ channel }) => channel === part);
@@ -128,6 +129,10 @@ function placeSections(document: PersonDocument): Section[] {
       }),
     ],
     ['Awaiting approval', heldLines(held)],
+    [
+      'Windows',
+      closed.map(({ class: of, opens }) => waitWords(of, 1, opens ?? 'longer than two weeks')),
+    ],
     [
       'Canary',
       canaries.map((one) => {
