@@ -31,6 +31,7 @@ import type { RecordTypeName } from '../domain/record.ts';
 import { counted } from '../domain/values/counted.ts';
 import { bindAccount, keepBinding } from './account/account-binding.ts';
 import { apply, recover } from './apply/apply-changes.ts';
+import { sendablePeople } from './apply/sendable-people.ts';
 import { abandonLeftovers, beginRun } from './begin-run.ts';
 import {
   isRecord,
@@ -71,13 +72,12 @@ import { readingOf } from './read/record-states.ts';
 import { listInvalid, listUnread, readSource, sayMissing } from './read/source-read.ts';
 import type { Plan, Summary } from './report/run-summary.ts';
 import {
-  applyTemplates,
   decideTemplates,
   listTemplates,
   noticeInvalid,
   readTemplates,
-  recoverTemplates,
   selectTemplates,
+  sendableTemplates,
 } from './templates/mirror-templates.ts';
 
 const mostRounds = 3;
@@ -450,7 +450,7 @@ async function applyInSlices(found: RunResults): Promise<void> {
   const { run, breaker } = found;
   for (;;) {
     const endsAt = run.clock.now() + sliceMs;
-    await onEach(found, { endsAt, toBeListed: false }, apply, applyTemplates);
+    await onEach(found, { endsAt, toBeListed: false }, apply);
     await recoverAll(found, false);
     if (run.stop.aborted || breaker.stopped() || run.clock.now() < endsAt) return;
     const { slicing } = run.snapshot;
@@ -506,26 +506,24 @@ async function planAgain(found: RunResults, contacts: MirrorContacts): Promise<v
 
 /** Finds out unknown outcomes. `toBeListed`: a newer listing of the platform follows. */
 async function recoverAll(found: RunResults, toBeListed: boolean): Promise<void> {
-  return onEach(found, { endsAt: 0, toBeListed }, recover, recoverTemplates);
+  return onEach(found, { endsAt: 0, toBeListed }, recover);
 }
 
 /** Sends to people and templates side by side, or finds out what became of what was sent. */
 async function onEach(
   found: RunResults,
   when: { endsAt: number; toBeListed: boolean },
-  people: typeof apply,
-  others: typeof applyTemplates,
+  work: typeof apply,
 ): Promise<void> {
   const { run, breaker, tally, parts, known, passed } = found;
   const review = () => void (found.verdict = judgeAtOnce(judgedIn(found), found.verdict));
-  const applying = (kind: RecordTypeName) => {
-    const about = { known: findingsOf(known, kind), passed: passed[kind] };
-    return { run, breaker, tally, ...when, ...about, timeoutMs: run.timeoutMs, review };
-  };
   const kinds = kindsIn(parts);
   await each(kinds, kinds.length, async (kind) => {
+    const about = { known: findingsOf(known, kind), passed: passed[kind] };
+    const applying = { run, breaker, tally, ...when, ...about, review };
     const { contacts, templates } = parts;
-    if (kind === 'contact' && contacts) await people({ ...applying(kind), contacts });
-    if (kind === 'template' && templates) await others({ ...applying(kind), templates });
+    if (kind === 'contact' && contacts) await work(applying, sendablePeople(applying, contacts));
+    if (kind === 'template' && templates)
+      await work(applying, sendableTemplates(applying, templates));
   });
 }

@@ -1,6 +1,9 @@
 /**
- * Sends the planned changes to people. The journal stores the state `sent` on disk before a request
- * is sent, and the recorded state changes in the same transaction that writes `acked`.
+ * Sends the planned changes of people or of templates, and records what became of each. The journal
+ * stores the state `sent` on disk before a request is sent, and the recorded state changes in the
+ * same transaction that writes `acked`.
+ *
+ *   planned → sent → acked | rejected | stale | unknown
  *
  * For changes that were sent but got no response, it finds out the outcome: it reads, and never
  * sends a change again. A creation or a delete may still arrive until one timeout has passed since
@@ -8,88 +11,223 @@
  */
 import pLimit, { type LimitFunction } from 'p-limit';
 import { type Change, isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
-import type { Entry, Identity } from '../../domain/do-not-contact.ts';
 import { NotSent } from '../../domain/errors.ts';
-import type { Key, RecordedRow } from '../../domain/record.ts';
-import { alreadyThere } from '../../store/tables/journal.ts';
-import { type SendOutcome, outcomeOf } from '../../records/change-outcome.ts';
-
-import { memoriesOf, newsOfChange } from '../../records/contact/consent/do-not-contact-entries.ts';
-import { decodeContact, phase as phases } from '../../records/contact/observe/contact-state.ts';
-import { acknowledge as acknowledged } from '../../records/contact/send/acknowledged-change.ts';
-import type { MirrorContacts } from '../context/mirror-context.ts';
-import { identityWith } from '../context/person-identity.ts';
-import { isFresh, isSuperseded, openChanges, type RunContext } from '../context/run-context.ts';
-import { isTooLate } from '../guard/plan-rules.ts';
+import { type Answer, requestIdOf } from '../../domain/exchange.ts';
+import type { Key, ObservedRow, RecordedRow, RecordTypeName } from '../../domain/record.ts';
+import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 import {
-  type Applying,
-  type Attempt,
-  plannedRecords,
-  knownOf,
-  type Late,
-  reconsider,
-  recordFailure,
-  recordOutcome,
-  recordsAtOnce,
-  sendInOrder,
-  type Sent,
-  waitForArrival,
-  withTarget,
-} from './record-outcome.ts';
-import { each } from '../context/work-in-parts.ts';
-import { latestNow } from '../context/platform-knowledge.ts';
-import { stageObservation } from '../observe/person-observation.ts';
-import { decideAgain, decidePerson } from '../plan/decide-changes.ts';
+  type Acked,
+  outcomeOf,
+  type Sending,
+  type SendOutcome,
+} from '../../records/change-outcome.ts';
+import type { KnownRecord } from '../../records/contact/contacts.ts';
+import type { RecordName } from '../../store/database/key-range.ts';
+import { alreadyThere, plannedAgain } from '../../store/tables/journal.ts';
+import type { WriteOutcome } from '../../store/tables/unaudited.ts';
+import type { CircuitBreaker } from '../context/circuit-breaker.ts';
+import { isFresh, openChanges, type RunContext, writeAuditLog } from '../context/run-context.ts';
+import type { Findings } from '../context/run-results.ts';
+import type { RunTally } from '../context/run-tally.ts';
+import { each, inTurns, pagesOf } from '../context/work-in-parts.ts';
+import { isTooLate } from '../guard/plan-rules.ts';
+import { decideAgain, desiredFingerprint } from '../plan/decide-changes.ts';
 
-const kind = 'contact';
-
-/** Shared by all sends to people. */
-export interface ApplyingPeople extends Applying {
-  contacts: MirrorContacts;
+/** Shared by all sends of people, or of templates. */
+export interface Applying {
+  run: RunContext;
+  known: Findings;
+  /** Whether the platform is listed afterwards, which is then newer than what is read now. */
+  toBeListed: boolean;
+  breaker: CircuitBreaker;
+  tally: RunTally;
+  /** Judges, without yielding, a decision that was made anew after a creation. */
+  review(): void;
+  /** When the slice ends and the source is checked again, in milliseconds since the epoch. */
+  endsAt: number;
+  /** The number of changes that the guards have let pass so far. */
+  passed: number;
 }
 
-interface PeopleInFlight extends ApplyingPeople {
+/** How records of one type are read, sent and recorded. */
+export interface SendableRecords {
+  kind: RecordTypeName;
+  /** The phases in the order in which they are sent. */
+  phases: readonly number[];
+  /** Returns the outcome if the plan's assumptions no longer hold. */
+  look(change: Change, known: KnownRecord): Promise<SendOutcome | undefined>;
+  /** `seen`: whether this run has read the record recently enough. */
+  send(change: Change, how: Sending & { seen: boolean }): Promise<SendOutcome>;
+  /** Finds the outcome of a silent change. `late`: the state may be the doing of others. */
+  recover(change: Change, how: { late: boolean; signal: AbortSignal }): Promise<SendOutcome>;
+  /** Returns whether another run has locked the record since this one began. */
+  isSuperseded(key: Key): boolean;
+  /** Call before a request. Returns false if another run has locked the record: do not send. */
+  begin(key: Key): boolean;
+  /** Call when the outcome of the request is recorded. */
+  end(key: Key): void;
+  /** Is called last before a change is marked as sent. Returns whether it is forbidden. */
+  forbids(change: Change): boolean;
+  /** Stages what was read about a record. */
+  stage(key: Key, rows: readonly ObservedRow[]): void;
+  /** Makes a new decision for a record. Returns the number of planned changes. */
+  decide(key: Key): number;
+  /**
+   * Returns the row that follows from an acknowledged change; `follow` is called once it is
+   * recorded. Both happen in the transaction that writes `acked`.
+   */
+  acknowledge(
+    change: JournaledChange,
+    outcome: Acked,
+    at: number,
+  ): { row: RecordedRow | undefined; follow?(): void };
+}
+
+interface SendingRecords extends Applying {
+  records: SendableRecords;
   /** Limits changes whose records are read again to one at a time. */
   oneByOne: LimitFunction;
-  inFlight: Map<Key, InFlightRecord>;
 }
 
+/** How many records are changed at a time; the budgets of the routes limit the requests. */
+const recordsAtOnce = 32;
+const pageOfKeys = 500;
+
+type PlannedRecord = [Key, JournaledChange[]];
+
 /**
- * Sends the planned changes, phase by phase, until the slice ends. The changes of one person are
- * sent in order. If a creation returns the contact as the platform made it, a new decision is made
- * immediately, so that the person does not stay subscribed if the CRM states an opt-out.
+ * Sends the planned changes, phase by phase, until the slice ends. The changes of one record are
+ * sent in order. If a creation returns the record as the platform made it, a new decision is made
+ * immediately, so that a person does not stay subscribed if the CRM states an opt-out.
  */
-export async function apply(of: ApplyingPeople): Promise<void> {
-  const { run } = of;
-  const applying: PeopleInFlight = { ...of, oneByOne: pLimit(1), inFlight: new Map() };
-  const { journal } = run.snapshot;
-  const sending = (isFollowUp: boolean) => ({
-    isFollowUp,
-    attempt: (change: JournaledChange, how: Attempt) => attempt(applying, change, how),
-    replan(key: Key, isSettled: boolean) {
-      const decide = () => decidePerson(applying, key);
-      return decideAgain(run, { kind, key }, { isSettled, decide, review: applying.review });
-    },
-    async record(change: JournaledChange, sent: Sent) {
-      await recordSent(applying, change, sent);
-      endInFlight(applying, change.key);
-    },
-  });
-  for (const phase of Object.values(phases)) {
-    const records = plannedRecords(applying, { kind, phase });
-    await each(records, recordsAtOnce, async ([key, changes]) => {
+export async function apply(applying: Applying, records: SendableRecords): Promise<void> {
+  const { journal } = applying.run.snapshot;
+  const sending: SendingRecords = { ...applying, records, oneByOne: pLimit(1) };
+  const { kind, phases } = records;
+  for (const phase of phases) {
+    await each(plannedRecords(sending, phase), recordsAtOnce, async ([key, changes]) => {
       try {
-        if (!(await sendInOrder(applying, changes, sending(false)))) return;
-        for (const next of Object.values(phases)) {
-          const more = journal.planned({ run: run.id, kind, phase: next, key });
-          await sendInOrder(applying, more, sending(true));
+        if (!(await sendInOrder(sending, changes, false))) return;
+        for (const next of phases) {
+          const more = journal.planned({ run: applying.run.id, kind, phase: next, key });
+          await sendInOrder(sending, more, true);
         }
       } finally {
-        endInFlight(applying, key);
+        records.end(key);
       }
     });
   }
 }
+
+/** Yields the planned changes by record. No other code modifies one before it is sent. */
+async function* plannedRecords(
+  { run, breaker, endsAt, records: { kind } }: SendingRecords,
+  phase: number,
+): AsyncGenerator<PlannedRecord> {
+  const { plannedNext } = run.snapshot.journal;
+  const pages = pagesOf((last?: PlannedRecord) => [
+    ...plannedNext({ kind, phase, run: run.id, after: last?.[0] ?? '', count: pageOfKeys }),
+  ]);
+  // If sending has stopped, the loop has no other await than its turns.
+  for await (const page of inTurns(run, pages)) {
+    for (const record of page) {
+      if (run.stop.aborted || breaker.stopped() || run.clock.now() >= endsAt) return;
+      yield record;
+    }
+    await writeAuditLog(run);
+  }
+}
+
+/**
+ * Sends the changes of one record. If a response brings news about the record, the rest of its plan
+ * is dropped. Returns whether a new decision was made for the record and more changes are planned.
+ * `isFollowUp`: they complete a creation, which no window interrupts; opt-outs are then sent even
+ * if the run was asked to stop.
+ */
+async function sendInOrder(
+  sending: SendingRecords,
+  changes: readonly JournaledChange[],
+  isFollowUp: boolean,
+): Promise<boolean> {
+  const { run, breaker, records, review } = sending;
+  for (const [at, planned] of changes.entries()) {
+    const stays = isFollowUp && isStatedOptOut(planned);
+    if ((run.stop.aborted && !stays) || breaker.stopped()) return false;
+    if (breaker.holds(planned)) continue;
+    const change = withTarget(run, planned);
+    const { kind, key } = change;
+    if (change.target === undefined && change.op !== 'create') {
+      // The platform was not read, so nothing is concluded, and certainly not that the person is
+      // absent.
+      dropStale(run, [change], 'its creation did not come to pass');
+      continue;
+    }
+    const heard: Attempt['heard'] = {};
+    const stop = stays ? run.abort : run.stop;
+    const attempted = await attempt(sending, change, { stop, heard, isFollowUp });
+    if (typeof attempted === 'string') {
+      // This run cannot make a new decision for the record. The next run reads the current source.
+      if (attempted === 'closed') run.snapshot.guarded.deferSent(change.seq);
+      dropStale(run, [change], lateReasons[attempted]);
+      continue;
+    }
+    breaker.note(change, attempted);
+    // An attempt before the stop may have acted.
+    const isOpenStop = attempted.is === 'stopped' && attempted.acted === 'maybe';
+    const outcome = isOpenStop ? ({ is: 'unknown', why: attempted.why } as const) : attempted;
+    const isMade = change.op === 'create';
+    const brought = isMade && outcome.is === 'acked' && outcome.observed;
+    // After a creation without a known outcome the record may not exist, so nothing else is sent
+    // for it.
+    const isOpen = isMade && outcome.is === 'unknown';
+    const ends = outcome.is === 'stale' || isOpen || Boolean(brought);
+    let isPlanned = false;
+    const follow = (isSettled: boolean): void => {
+      if (ends) dropStale(run, changes.slice(at + 1), brought ? plannedAgain : undefined);
+      // Its other changes were planned before the result of the creation was known.
+      const decide = () => records.decide(key);
+      if (brought) isPlanned = decideAgain(run, { kind, key }, { isSettled, decide, review });
+    };
+    await record(sending, change, { outcome, follow, ...heard });
+    records.end(key);
+    if (ends) return isPlanned;
+  }
+  return false;
+}
+
+/** Adds the record's id to a change that was planned before the record was created. */
+function withTarget({ snapshot }: RunContext, change: JournaledChange): JournaledChange {
+  if (change.op === 'create' || change.target !== undefined) return change;
+  return { ...change, target: snapshot.recorded.get(change.kind, change.key)?.id };
+}
+
+/** Marks changes as stale because the state they were based on has changed. */
+function dropStale(
+  { snapshot, clock }: RunContext,
+  changes: readonly JournaledChange[],
+  reason?: string,
+) {
+  if (changes.length === 0) return;
+  snapshot.transaction(() => {
+    for (const { seq } of changes) snapshot.journal.move(seq, 'stale', { at: clock.now(), reason });
+  });
+}
+
+/** How one change is tried. */
+interface Attempt {
+  stop: AbortSignal;
+  /** Receives the platform's answer, once there is one. */
+  heard: { answer?: Answer };
+  isFollowUp: boolean;
+}
+
+/** Why a change is left to another run: a new source, another run's lock, or no window. */
+type Late = 'outdated' | 'superseded' | 'closed';
+const lateReasons: Readonly<Record<Late, string>> = {
+  outdated: 'the source has changed since it was read',
+  superseded: 'another run brought this person in line meanwhile',
+  closed: 'no window allows it now',
+};
 
 /**
  * Reads the record from the platform if what is known about it is too old, then sends the change.
@@ -98,15 +236,15 @@ export async function apply(of: ApplyingPeople): Promise<void> {
  * all of them would be too old again.
  */
 async function attempt(
-  applying: PeopleInFlight,
+  sending: SendingRecords,
   change: JournaledChange,
   how: Attempt,
 ): Promise<SendOutcome | Late> {
-  const first = await tryOnce(applying, change, how);
+  const first = await tryOnce(sending, change, how);
   if (first !== 'too old') return first;
-  return applying.oneByOne(async () => {
+  return sending.oneByOne(async () => {
     for (;;) {
-      const next = await tryOnce(applying, change, how);
+      const next = await tryOnce(sending, change, how);
       if (next !== 'too old') return next;
     }
   });
@@ -117,53 +255,48 @@ async function attempt(
  * delete may have waited for hours, so the source is checked again at that moment too.
  */
 async function tryOnce(
-  applying: PeopleInFlight,
+  sending: SendingRecords,
   change: JournaledChange,
   { stop, heard, isFollowUp }: Attempt,
 ): Promise<SendOutcome | 'too old' | Late> {
-  const { run, contacts, breaker } = applying;
-  const isOutdated = () => change.op === 'delete' && !applying.known.still();
+  const { run, breaker, records, known: findings } = sending;
+  const isOutdated = () => change.op === 'delete' && !findings.still();
   const isClosed = () => !isFollowUp && isTooLate(run, change);
   if (isClosed()) return 'closed';
   if (isOutdated()) return 'outdated';
-  if (isSuperseded(run, change.key)) return 'superseded';
-  const known = knownOf(applying, change);
+  if (records.isSuperseded(change.key)) return 'superseded';
+  const known = knownOf(sending, change);
   if (!known.fresh && breaker.blinds(change)) {
     return { is: 'held', why: 'it cannot be looked at before it is sent' };
   }
   const provenAt = known.fresh ? known.at : run.clock.now();
-  const looked = await contacts.look(change, known);
+  const looked = await records.look(change, known);
   if (looked) {
     // The outcome will be recorded, which is not allowed while another run has locked the person.
-    if (!beginInFlight(applying, change.key)) return 'superseded';
+    if (!records.begin(change.key)) return 'superseded';
     return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
   }
   let late: 'too old' | Late | undefined;
   let isBarred = false;
-  const outcome = await contacts.send(change, {
+  const outcome = await records.send(change, {
     signal: stop,
     abort: run.abort,
     seen: known.fresh,
-    facts: run.facts.known,
-    recorded: () => run.snapshot.recorded.get(kind, change.key),
     answered: (answer) => void (heard.answer = answer),
     leaves: async () =>
       run.groupCommit(() => {
         if (stop.aborted || breaker.holds(change)) throw new NotSent('stopped before it was sent');
         // Stated opt-outs do not wait for a new reading.
-        const isPastSlice = !isStatedOptOut(change) && run.clock.now() >= applying.endsAt;
-        if (isPastSlice && !applying.known.still())
-          throw new NotSent('the source is read again first');
+        const isPastSlice = !isStatedOptOut(change) && run.clock.now() >= sending.endsAt;
+        if (isPastSlice && !findings.still()) throw new NotSent('the source is read again first');
         late = isOutdated() ? 'outdated' : undefined;
         if (isClosed()) late = 'closed';
         if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';
         // This check comes last, so that no other run waits while the record of a change is read
         // again.
-        if (!late && !beginInFlight(applying, change.key)) late = 'superseded';
+        if (!late && !records.begin(change.key)) late = 'superseded';
         if (late) throw new NotSent(`what is known of it is ${late}`);
-        if (change.op === 'delete') rememberDeleted(applying, change);
-        const entries = identityInFlight(applying, change.key).entries();
-        isBarred = contacts.forbids(change, entries);
+        isBarred = records.forbids(change);
         if (isBarred) throw new NotSent('the do-not-contact list forbids it');
         run.snapshot.journal.move(change.seq, 'sent', { at: run.clock.now() });
       }),
@@ -173,20 +306,41 @@ async function tryOnce(
   return late ?? outcome;
 }
 
-/** Recovers the changes to people without a known outcome, but not those of other runs. */
-export async function recover(of: ApplyingPeople): Promise<void> {
-  const { run, breaker, toBeListed } = of;
-  const applying: PeopleInFlight = { ...of, oneByOne: pLimit(1), inFlight: new Map() };
+/** Returns what this run, and no other with its own clock, knows about a record, since when. */
+function knownOf({ run, known }: Applying, change: JournaledChange): KnownRecord & { at: number } {
+  const { recorded, staging } = run.snapshot;
+  const listed = known.listing?.complete ? known.listing.startedAt : 0;
+  const looked = staging.lookedAt(change.kind, change.key);
+  const alone = typeof looked === 'number' ? looked : 0;
+  const sighted = change.op === 'create' ? 0 : (staging.sightedAt(change.kind, change.key) ?? 0);
+  const at = Math.max(listed, alone, sighted);
+  return {
+    // Read on demand, because for most changes the record is not read a second time.
+    get recorded() {
+      return recorded.get(change.kind, change.key);
+    },
+    fresh: isFresh(run, at),
+    listed: isFresh(run, listed),
+    partial: known.listing?.complete === false && alone === 0,
+    at,
+    signal: run.abort,
+  };
+}
+
+/** Finds out the outcomes that are not known, but not those of changes of other runs. */
+export async function recover(applying: Applying, records: SendableRecords): Promise<void> {
+  const { run, breaker, toBeListed } = applying;
   const { staging, candidates } = run.snapshot;
+  const { kind } = records;
   for (const open of openChanges(run, kind)) {
     if (run.stop.aborted || breaker.stopped()) return;
     // The run that has locked the person recovers this change.
-    if (!beginInFlight(applying, open.key)) continue;
+    if (!records.begin(open.key)) continue;
     try {
       const change = withTarget(run, open);
-      await waitForArrival(applying, change);
-      const outcome = await findOutcome(applying, change);
-      if (outcome) await recordSent(applying, change, { outcome });
+      await waitForArrival(run, change);
+      const outcome = await findOutcome(applying, records, change);
+      if (outcome) await record({ ...applying, records }, change, { outcome });
       if (outcome?.is !== 'acked') continue;
       const isNews = outcome.undone || outcome.observed !== undefined || change.op === 'create';
       if (!isNews) continue;
@@ -194,24 +348,24 @@ export async function recover(of: ApplyingPeople): Promise<void> {
       if (!toBeListed) staging.assume(kind, change.key);
       candidates.add(kind, change.key);
     } finally {
-      endInFlight(applying, open.key);
+      records.end(open.key);
     }
   }
 }
 
+/** Returns the outcome; undefined if the platform cannot be read. */
 async function findOutcome(
-  applying: PeopleInFlight,
+  applying: Applying,
+  { recover: read }: SendableRecords,
   change: JournaledChange,
 ): Promise<SendOutcome | undefined> {
-  const { run, contacts, breaker } = applying;
+  const { run, breaker } = applying;
   // An opt-out is sent without a prior read, and the person may have unsubscribed since an earlier
   // read.
-  const unseen = change.op === 'opt_out' && !knownOf(applying, change).fresh;
-  const late = change.run !== run.id || unseen || !isFresh(run, change.sentAt ?? 0);
+  const isUnseen = change.op === 'opt_out' && !knownOf(applying, change).fresh;
+  const late = change.run !== run.id || isUnseen || !isFresh(run, change.sentAt ?? 0);
   try {
-    const recorded = run.snapshot.recorded.get(kind, change.key);
-    const facts = run.facts.known();
-    return await contacts.recover(change, { late, facts, recorded, signal: run.abort });
+    return await read(change, { late, signal: run.abort });
   } catch (error) {
     const outcome = outcomeOf(error);
     if (outcome.is !== 'rejected') breaker.note(change, outcome);
@@ -219,56 +373,70 @@ async function findOutcome(
   }
 }
 
-/** Records an outcome, and what has to be decided again because of it. */
-async function recordSent(
-  applying: PeopleInFlight,
-  change: JournaledChange,
-  sent: Sent,
+/**
+ * Waits until the request of an unanswered creation or delete can no longer arrive. Another run
+ * sent it before this one began.
+ */
+async function waitForArrival(
+  run: RunContext,
+  { op, run: by, sentAt }: JournaledChange,
 ): Promise<void> {
-  const { outcome } = sent;
-  const record = (): boolean => {
-    if (outcome.is === 'acked') return acknowledge(applying, change, outcome);
-    recordFailure(applying, change, outcome, (key, rows) =>
-      stageObservation(applying.run, { key, rows }),
-    );
-    return false;
-  };
-  await recordOutcome(applying, change, { ...sent, record });
+  const mayArrive = sentAt !== undefined && (op === 'create' || op === 'delete');
+  const wait = mayArrive ? (by === run.id ? sentAt : run.startedAt) + run.timeoutMs : 0;
+  if (wait > run.clock.now()) await run.clock.sleep(wait - run.clock.now(), run.stop);
+}
+
+/** What became of a change. `follow` is called when it is recorded, in the same transaction. */
+interface Sent {
+  outcome: SendOutcome;
+  answer?: Answer | undefined;
+  follow?(isSettled: boolean): void;
+}
+
+type Recording = Applying & { records: SendableRecords };
+
+/**
+ * Records an outcome, what has to be decided again because of it, and its entry of the audit log,
+ * in one transaction.
+ */
+async function record(
+  recording: Recording,
+  change: JournaledChange,
+  { outcome, answer, follow }: Sent,
+): Promise<void> {
+  const { run, tally, passed } = recording;
+  const at = run.clock.now();
+  await run.groupCommit(() => {
+    const isSettled = outcome.is === 'acked' && acknowledge(recording, change, outcome);
+    if (outcome.is !== 'acked') recordFailure(recording, change, outcome);
+    const word = auditWord(outcome);
+    if (word !== undefined) {
+      const status = outcome.is === 'rejected' ? outcome.status : answer?.status;
+      const request = answer && requestIdOf(answer);
+      run.snapshot.unaudited.addOutcome(change.seq, { at, outcome: word, status, request });
+    }
+    follow?.(isSettled);
+  });
+  tally.outcome(change, outcome);
+  const done = tally.outcomeCount(change.kind);
+  run.progress({ stage: 'applying', kind: change.kind, done, of: Math.max(done, passed) });
 }
 
 /** Records an acknowledged change. Returns whether the record is now as desired. */
 function acknowledge(
-  applying: PeopleInFlight,
+  { run, toBeListed, records }: Recording,
   change: JournaledChange,
-  outcome: Extract<SendOutcome, { is: 'acked' }>,
+  outcome: Acked,
 ): boolean {
-  const { run, toBeListed } = applying;
-  const { journal, recorded, problems, unmanaged, absences, staging, candidates } = run.snapshot;
-  const { key, op } = change;
-  const times = { at: run.clock.now(), latest: latestNow(run) };
-  const { at } = times;
-  const before = recorded.get(kind, key);
-  const [first, duplicate] = op === 'create' ? staging.desired(kind, key) : [];
-  const wanted = duplicate ? undefined : first?.fingerprint;
-  // A renamed contact may be opted out under both keys. In that case, the second opt-out finds the
-  // contact already opted out by the first.
-  const found = outcome.found && !(op === 'opt_out' && journal.isDone(change));
-  // An unanswered request under another key of the contact may have opted it out.
-  const isSame = ({ op: asked, part, target }: JournaledChange): boolean =>
-    asked === 'opt_out' && part === change.part && target === change.target;
-  const mayBeOther = found && change.target !== undefined && isSame(change);
-  const open = mayBeOther ? journal.open(kind) : [];
-  const isElsewhere = open.some((other) => other.seq !== change.seq && isSame(other));
-  const doubtful = outcome.doubtful || isElsewhere;
-  const ack = { ...outcome, found, doubtful, ...times };
-  const row = acknowledged(before, change, { ...ack, wanted });
+  const { journal, recorded, problems, staging, candidates } = run.snapshot;
+  const { kind, key } = change;
+  const at = run.clock.now();
+  const { row, follow } = records.acknowledge(change, outcome, at);
   if (outcome.undone) journal.move(change.seq, 'stale', { at, reason: 'taken back since' });
   else
     journal.move(change.seq, 'acked', { at, reason: outcome.wasThere ? alreadyThere : undefined });
-  if (outcome.evidence) run.facts.learn(outcome.evidence);
-  rememberAcknowledged(applying, change, row);
-  if (outcome.renamed) {
-    // The listing contains a renamed contact under its former key.
+  if (outcome.renamed || outcome.more) {
+    // The listing contains a renamed record under its former key.
     staging.assume(kind, key);
     candidates.add(kind, key);
   } else if (row?.seenAt === at) staging.addSighted(kind, key, at);
@@ -278,110 +446,82 @@ function acknowledge(
   // that of a listing that follows is newer.
   if (!toBeListed && candidates.has(kind, key)) staging.assume(kind, key);
   problems.drop(change);
-  if (op === 'opt_out') {
-    unmanaged.mend(kind, key, change.part);
-    // It was sent by the contact's id, so it is recorded under the contact's other keys, too: the
-    // current and former ones, or if the contact had been opted out before, only the current ones.
-    const { renamed: _, ...elsewhere } = { ...ack, elsewhere: true as const };
-    const id = change.target;
-    const others = id === undefined ? [] : recorded.everOfId({ kind, id, notKey: key });
-    for (const other of others) {
-      if (found && other.id !== id) continue;
-      const also = acknowledged(other, { ...change, key: other.key }, elsewhere);
-      if (also) recorded.put(also);
-    }
-    const { platformStartedAt, startedAt = 0 } = applying.known.listing ?? {};
-    const platformAt = platformStartedAt && platformStartedAt + at - startedAt;
-    absences.waitAnew({ kind, key, at, platformAt });
-  } else reconsiderFormer(applying, key);
+  follow?.();
   return row?.desired !== undefined;
 }
 
-/**
- * Requests new decisions for the record's former keys, because they may have waited for this
- * change. The decision is based on the recorded state. Keys with a change whose outcome is unknown
- * are skipped.
- */
-function reconsiderFormer(applying: PeopleInFlight, key: Key): void {
-  const { run, known } = applying;
-  const { staging, recorded, journal } = run.snapshot;
-  const { ids } = identityInFlight(applying, key);
-  const isUnnamed = (old: Key): boolean => staging.desired(kind, old).length === 0;
-  const former = ids
-    .flatMap((id) => recorded.ofOrigin(kind, id, key))
-    .map((row) => row.key)
-    .filter(isUnnamed);
-  const open = former.length > 0 ? journal.open(kind).map((change) => change.key) : [];
-  for (const old of former.filter((one) => !open.includes(one))) {
-    const isListed = known.listing && staging.lookedAt(kind, old) === undefined;
-    if (isListed && staging.observed(kind, old).length === 0) continue;
-    // A run without a listing has already made a decision for this key, based on what it had
-    // observed.
-    if (isListed || !known.listing) staging.assume(kind, old);
-    reconsider(applying, { kind, key: old });
-  }
-}
-
-// Tracks the people that have a request in flight, with their entries in the do-not-contact list.
-// No other run touches such a person until the outcome is recorded, so the list is queried once for
-// each request.
-
-interface InFlightRecord {
-  /** The record's ids in this reading of the source. */
-  ids: readonly string[];
-  who: Identity;
-  /** Returns the entries of the do-not-contact list for this record. */
-  entries(): readonly Entry[];
-}
-
-/** Call before sending. Returns false if another run has locked the person: do not send. */
-function beginInFlight({ run, inFlight }: PeopleInFlight, key: Key): boolean {
-  const about = identify(run, key);
-  if (!run.locks.beginInFlight(run.id, key, about.ids)) return false;
-  inFlight.set(key, about);
-  return true;
-}
-
-function endInFlight({ run, inFlight }: PeopleInFlight, key: Key): void {
-  inFlight.delete(key);
-  run.locks.endInFlight(run.id, key);
-}
-
-/** Returns the identity from when the request began, or the current one if none is in flight. */
-function identityInFlight({ run, inFlight }: PeopleInFlight, key: Key): InFlightRecord {
-  return inFlight.get(key) ?? identify(run, key);
-}
-
-function identify(run: RunContext, key: Key): InFlightRecord {
-  const ids = run.snapshot.staging.idsOf(kind, key);
-  const who = identityWith(run, { key, ids });
-  let entries: readonly Entry[] | undefined;
-  return { ids, who, entries: () => (entries ??= run.doNotContact.concerning(who)) };
-}
-
-/** Adds a person to the do-not-contact list, if required, before their contact is deleted. */
-function rememberDeleted(applying: PeopleInFlight, { key }: Change): void {
-  const { run } = applying;
-  const row = run.snapshot.recorded.get(kind, key);
-  const adds = row ? memoriesOf(decodeContact.recorded(row)) : [];
-  if (adds.length === 0) return;
-  run.doNotContact.write(
-    [{ ...identityInFlight(applying, key).who, adds, ends: [] }],
-    run.clock.now(),
-  );
-}
-
-/** Updates the list after an acknowledged change; `after` is the resulting recorded row. */
-function rememberAcknowledged(
-  applying: PeopleInFlight,
-  change: Change,
-  after: RecordedRow | undefined,
+/** Records a change that was not acknowledged, and what has to be decided again because of it. */
+function recordFailure(
+  recording: Recording,
+  change: JournaledChange,
+  outcome: Exclude<SendOutcome, { is: 'acked' }>,
 ): void {
-  const { run } = applying;
-  const { who, entries } = identityInFlight(applying, change.key);
-  const row = after && decodeContact.recorded(after);
-  const news = newsOfChange(decodeContact.change(change), row, entries());
-  if (news.adds.length + news.ends.length > 0) {
-    run.doNotContact.write([{ ...who, ...news }], run.clock.now());
+  const { run, toBeListed, records } = recording;
+  const { journal, staging, candidates } = run.snapshot;
+  const { kind, key } = change;
+  const at = run.clock.now();
+  if (outcome.is === 'rejected') reject(run, change, outcome);
+  else if (outcome.is === 'stale' || outcome.is === 'unknown')
+    journal.move(change.seq, outcome.is, { at, reason: outcome.why });
+  else journal.move(change.seq, 'planned', { at });
+  if (outcome.is !== 'stale') return;
+  const { about = key, observed } = outcome;
+  if (observed) {
+    candidates.add(kind, about);
+    // What was just read replaces the listed state, unless another listing follows.
+    if (!toBeListed) {
+      staging.forgetObserved(kind, about);
+      records.stage(about, observed);
+      staging.addLooked(kind, about, at);
+    }
   }
+  if (!observed || about !== key) reconsider(recording, { kind, key });
+}
+
+/** Records a rejection. The change waits until the record changes, an opt-out for a while. */
+function reject(
+  run: RunContext,
+  change: JournaledChange,
+  { reason, fix }: Extract<SendOutcome, { is: 'rejected' }>,
+): void {
+  const { journal, problems, staging } = run.snapshot;
+  const { kind, key, part, target, op } = change;
+  const at = run.clock.now();
+  const problem = { kind, key, class: 'rejected', part, target } as const;
+  const before = problems.get(problem);
+  const attempts = (before?.attempts ?? 0) + 1;
+  const delay = retryDelayMs(retrySchedules.rejectedOptOut, attempts);
+  journal.move(change.seq, 'rejected', { at, reason, fix });
+  problems.put({
+    ...problem,
+    cause: op === 'opt_out' ? 'opt-out-refused' : 'platform-refused',
+    reason,
+    fix,
+    attempts,
+    retryAt: op === 'opt_out' ? at + delay : undefined,
+    desired: desiredFingerprint(staging.desired(kind, key)),
+    since: before?.since ?? at,
+    run: run.id,
+  });
+}
+
+/** Requests a new decision, by the recorded state if that is newer than the observation. */
+export function reconsider({ run, known, toBeListed }: Applying, { kind, key }: RecordName): void {
+  const { staging, candidates, journal } = run.snapshot;
+  const seenAt = staging.lookedAt(kind, key) ?? known.listing?.startedAt;
+  const isOlder = typeof seenAt === 'number' && journal.isDoneSince(kind, key, seenAt);
+  if (isOlder && !toBeListed) staging.assume(kind, key);
+  candidates.add(kind, key);
+}
+
+/** Returns the outcome as the audit log names it; undefined if the platform did nothing. */
+function auditWord(outcome: SendOutcome): WriteOutcome | undefined {
+  if (outcome.is === 'acked') {
+    if (outcome.undone) return 'undone';
+    return outcome.found ? 'found' : 'acked';
+  }
+  if (outcome.is === 'stale' && outcome.undone) return 'undone';
+  return outcome.is === 'rejected' || outcome.is === 'stale' || outcome.is === 'unknown'
+    ? outcome.is
+    : undefined;
 }

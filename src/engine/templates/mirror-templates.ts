@@ -7,10 +7,7 @@
  * gets the same test twice. A claim is on disk before the test is sent: after a crash in between,
  * the test counts as sent.
  */
-import type { JournaledChange } from '../../domain/change.ts';
-import { NotSent } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
-import { outcomeOf, type SendOutcome } from '../../records/change-outcome.ts';
 import {
   decodeTemplate,
   type DesiredTemplateRow,
@@ -25,27 +22,13 @@ import type { Certificate } from '../../sources/source.ts';
 import { everything } from '../../store/database/key-range.ts';
 import { storedFact } from '../../store/database/meta-table.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import {
-  type Applying,
-  type Attempt,
-  knownOf,
-  type Late,
-  plannedRecords,
-  recordFailure,
-  recordOutcome,
-  recordsAtOnce,
-  sendInOrder,
-  type Sent,
-  waitForArrival,
-  withTarget,
-} from '../apply/record-outcome.ts';
+import type { Applying, SendableRecords } from '../apply/apply-changes.ts';
 import type { MirrorTemplates } from '../context/mirror-context.ts';
-import { isFresh, openChanges, type RunContext } from '../context/run-context.ts';
+import type { RunContext } from '../context/run-context.ts';
 import { type Findings, noFindings, type PlatformListing } from '../context/run-results.ts';
 import type { RunTally } from '../context/run-tally.ts';
-import { each, inTurns } from '../context/work-in-parts.ts';
-import { isTooLate } from '../guard/plan-rules.ts';
-import { decideAgain, noteOpen, stageDecision, undoneIn } from '../plan/decide-changes.ts';
+import { inTurns } from '../context/work-in-parts.ts';
+import { noteOpen, stageDecision, undoneIn } from '../plan/decide-changes.ts';
 import { endingIn, type ReadingRun, reasonOf, refuseEmpty } from '../read/source-read.ts';
 
 const kind = 'template';
@@ -91,7 +74,8 @@ export async function readTemplates(
   return {
     certificate,
     rows,
-    findings: { ...noFindings, certified, whole: true, reading: name, sizes },
+    // A run reads the files once, and sends what they said then.
+    findings: { ...noFindings, certified, whole: true, reading: name, sizes, still: () => true },
   };
 }
 
@@ -219,130 +203,25 @@ export function noticeInvalid({ snapshot }: RunContext, tally: RunTally): void {
   });
 }
 
-/** Shared by all sends of templates. */
-export interface ApplyingTemplates extends Applying {
-  templates: MirrorTemplates;
-}
-
-/** Sends the planned changes until the slice ends; those of one template in order. */
-export async function applyTemplates(applying: ApplyingTemplates): Promise<void> {
-  const { run } = applying;
-  const { journal } = run.snapshot;
-  const sending = (isFollowUp: boolean) => ({
-    isFollowUp,
-    attempt: (change: JournaledChange, how: Attempt) => attempt(applying, change, how),
-    replan(key: Key, isSettled: boolean) {
-      const decide = () => decideOne(applying, key);
-      return decideAgain(run, { kind, key }, { isSettled, decide, review: applying.review });
-    },
-    record: (change: JournaledChange, sent: Sent) => recordSent(applying, change, sent),
-  });
-  const planned = plannedRecords(applying, { kind, phase: 0 });
-  await each(planned, recordsAtOnce, async ([key, changes]) => {
-    if (!(await sendInOrder(applying, changes, sending(false)))) return;
-    const more = journal.planned({ run: run.id, kind, phase: 0, key });
-    await sendInOrder(applying, more, sending(true));
-  });
-}
-
-/**
- * Reads the template if what is known about it is too old, then sends the change. It is marked as
- * `sent` only at the moment the request is sent; if it waited for the rate limit for so long that
- * this read is too old as well, it is read again.
- */
-async function attempt(
-  applying: ApplyingTemplates,
-  change: JournaledChange,
-  { stop, heard, isFollowUp }: Attempt,
-): Promise<SendOutcome | Late> {
-  const { run, templates, breaker } = applying;
-  const isClosed = () => !isFollowUp && isTooLate(run, change);
-  for (;;) {
-    if (isClosed()) return 'closed';
-    const known = knownOf(applying, change);
-    if (!known.fresh && breaker.blinds(change)) {
-      return { is: 'held', why: 'it cannot be looked at before it is sent' };
-    }
-    const provenAt = known.fresh ? known.at : run.clock.now();
-    const looked = await templates.look(change, known);
-    if (looked) return looked.is === 'unknown' ? { is: 'unsent', why: looked.why } : looked;
-    let late: 'too old' | 'closed' | undefined;
-    const leaves = async () =>
-      run.groupCommit(() => {
-        if (stop.aborted || breaker.holds(change)) throw new NotSent('stopped before it was sent');
-        late = isFresh(run, provenAt) ? undefined : 'too old';
-        if (isClosed()) late = 'closed';
-        if (late) throw new NotSent(`what is known of it is ${late}`);
-        run.snapshot.journal.move(change.seq, 'sent', { at: run.clock.now() });
-      });
-    const outcome = await templates.send(
-      change,
-      {
-        signal: stop,
-        abort: run.abort,
-        leaves,
-        answered: (answer) => void (heard.answer = answer),
-      },
-      claimsIn(run.snapshot),
-    );
-    if (outcome.is !== 'held' || !late) return outcome;
-    if (late === 'closed') return late;
-  }
-}
-
-/** Finds out the unknown outcomes of changes to templates, but not those of other runs. */
-export async function recoverTemplates(applying: ApplyingTemplates): Promise<void> {
-  const { run, templates, breaker, toBeListed } = applying;
-  const { staging, candidates } = run.snapshot;
-  for (const open of openChanges(run, kind)) {
-    if (run.stop.aborted || breaker.stopped()) return;
-    const change = withTarget(run, open);
-    await waitForArrival(applying, change);
-    const late = change.run !== run.id || !isFresh(run, change.sentAt ?? 0);
-    let outcome: SendOutcome;
-    try {
-      outcome = await templates.recover(change, { late, signal: run.abort });
-    } catch (error) {
-      const failed = outcomeOf(error);
-      if (failed.is !== 'rejected') breaker.note(change, failed);
-      continue;
-    }
-    await recordSent(applying, change, { outcome });
-    if (outcome.is !== 'acked') continue;
-    if (!toBeListed) staging.assume(kind, change.key);
-    candidates.add(kind, change.key);
-  }
-}
-
-/** Records an outcome, and what has to be decided again because of it. */
-async function recordSent(
-  applying: ApplyingTemplates,
-  change: JournaledChange,
-  sent: Sent,
-): Promise<void> {
-  const { run, toBeListed } = applying;
-  const { outcome } = sent;
-  const { key } = change;
-  const { staging, candidates, recorded, journal, problems } = run.snapshot;
-  const record = (): boolean => {
-    const at = run.clock.now();
-    if (outcome.is !== 'acked') {
-      recordFailure(applying, change, outcome, (_, rows) => staging.addObserved(rows, key));
-      return false;
-    }
-    const row = acknowledgeTemplate(recorded.get(kind, key), change, { ...outcome, at });
-    journal.move(change.seq, 'acked', { at });
-    if (outcome.more) {
-      staging.assume(kind, key);
-      candidates.add(kind, key);
-    } else if (row?.seenAt === at) staging.addSighted(kind, key, at);
-    if (row) recorded.put(row);
-    // The observation of a template that needs a new decision is older than the change just made.
-    if (!toBeListed && candidates.has(kind, key)) staging.assume(kind, key);
-    problems.drop(change);
-    return row?.desired !== undefined;
+/** Returns the templates of a run as records to send. No other run is at the same template. */
+export function sendableTemplates(applying: Applying, templates: MirrorTemplates): SendableRecords {
+  const { snapshot } = applying.run;
+  return {
+    kind,
+    phases: [0],
+    look: templates.look,
+    send: async (change, how) => templates.send(change, how, claimsIn(snapshot)),
+    recover: templates.recover,
+    isSuperseded: () => false,
+    begin: () => true,
+    end: () => undefined,
+    forbids: () => false,
+    stage: (key, rows) => snapshot.staging.addObserved(rows, key),
+    decide: (key) => decideOne({ ...applying, templates }, key),
+    acknowledge: (change, outcome, at) => ({
+      row: acknowledgeTemplate(snapshot.recorded.get(kind, change.key), change, { ...outcome, at }),
+    }),
   };
-  await recordOutcome(applying, change, { ...sent, record });
 }
 
 /** By key of the template: a fingerprint of what was tested last, and the addresses. */
