@@ -26,16 +26,16 @@ import type { Snapshot } from '../store/snapshot.ts';
 import { weekMs } from '../engine/report/guard-rules.ts';
 import { needsSignature, rejectedForMs, unknownPlan } from '../engine/report/guard-text.ts';
 import {
-  approvePlan,
   type Decided,
+  type PartFilter,
+  approvePlan,
   isAnyLeft,
   isWhole,
-  type PartFilter,
   rejectPlan,
+  signPart,
   signPlan,
   toSign,
 } from '../engine/guard/plan-decisions.ts';
-import { signPart } from '../engine/guard/signed-approvals.ts';
 import { type DecisionDocument, decisionLines } from '../views/status/approval-sections.ts';
 import { heldWords } from '../views/status/attention.ts';
 import { change, print } from '../app/snapshot-command.ts';

@@ -10,7 +10,7 @@ import { isInForce, quarantineOf } from './context/circuit-breaker.ts';
 import type { Mirror, RunOptions } from './context/mirror-context.ts';
 import { readSource, type SourceRead } from './read/source-read.ts';
 import { beginRun } from './begin-run.ts';
-import { lookUp } from './observe/person-observation.ts';
+import { lookUp } from './observe/observe-platform.ts';
 import { type Findings, noFindings } from './context/run-results.ts';
 import { statesOf } from './read/record-states.ts';
 

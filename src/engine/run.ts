@@ -25,7 +25,14 @@
  *
  * Such a reading does not count absences.
  */
-import { Busy, Interrupted, Invalid, isExpected, type Problem } from '../domain/errors.ts';
+import {
+  Busy,
+  Interrupted,
+  Invalid,
+  isExpected,
+  type Problem,
+  Rejected,
+} from '../domain/errors.ts';
 import type { CanaryBook } from '../domain/guards/canary.ts';
 import type { RecordTypeName } from '../domain/record.ts';
 import { counted } from '../domain/values/counted.ts';
@@ -42,7 +49,6 @@ import {
 } from './context/mirror-context.ts';
 import { writeAuditLog } from './context/run-context.ts';
 import {
-  exclude,
   type Findings,
   findingsOf,
   kindsIn,
@@ -50,15 +56,20 @@ import {
   type RunResults,
 } from './context/run-results.ts';
 import { each, untilDone } from './context/work-in-parts.ts';
-import { finishRun } from './finish/finish-run.ts';
+import { finishRun, sayStopped } from './finish/finish-run.ts';
 import { invalidateCursorAfter } from './finish/source-cursor.ts';
-import { sayStopped } from './finish/summarize-run.ts';
 import { openCanaries, openIn, readBackCanary } from './guard/canaries.ts';
 import { approveThisPlan, holdWithheld, keepPlan } from './guard/holds.ts';
-import { judgeApproved, judgeAtOnce, type Judged, judgePlan } from './guard/judge.ts';
+import { judgeApproved, judgeAtOnce, judgePlan } from './guard/judge.ts';
 import { noteDecision } from './guard/plan-decisions.ts';
-import { type FirstPass, passOver, proveListing, sortListed } from './observe/certified-listing.ts';
-import { observePerson, readReset } from './observe/person-observation.ts';
+import {
+  type FirstPass,
+  observePerson,
+  passOver,
+  proveListing,
+  readReset,
+  sortListed,
+} from './observe/observe-platform.ts';
 import { commitPlan, storeStated, yielding } from './plan/commit-plan.ts';
 import {
   addCandidates,
@@ -66,7 +77,7 @@ import {
   decideChanges,
   findLostChannels,
 } from './plan/decide-changes.ts';
-import { forecastPassed, forecastRun, readPlan, viewPlan } from './plan/plan-summary.ts';
+import { forecastRun, readPlan, viewPlan } from './plan/plan-summary.ts';
 import { keepDuplicates, readContacts, readPerson } from './read/partial-read.ts';
 import { readingOf } from './read/record-states.ts';
 import { listInvalid, listUnread, readSource, sayMissing } from './read/source-read.ts';
@@ -76,7 +87,6 @@ import {
   listTemplates,
   noticeInvalid,
   readTemplates,
-  selectTemplates,
   sendableTemplates,
 } from './templates/mirror-templates.ts';
 
@@ -158,7 +168,10 @@ async function readAll(found: RunResults): Promise<void> {
   if (writes) keepBinding(run.snapshot, mirror.account, listings);
   if (run.canary && !run.undo && !onlyPeople) await readCanaries(found);
   await findPeople(found);
-  if (found.parts.templates) await selectTemplates(run, findingsOf(found.known, 'template'));
+  if (found.parts.templates) {
+    const findings = findingsOf(found.known, 'template');
+    await addCandidates(run, 'template', { absent: true, findings });
+  }
   if (!writes) return;
   await keepDuplicates(run, found.parts.contacts, findingsOf(found.known, 'contact'), 'read');
 }
@@ -256,9 +269,13 @@ async function readOrExclude(
 
 /** Leaves people or templates out of the run, and says why. Throws if that ends the run. */
 function leaveOut(found: RunResults, kind: RecordTypeName, error: unknown): void {
-  const { parts, reason } = exclude(found.parts, kind, error);
-  found.reasons.push(reason);
-  found.parts = parts;
+  const isLast = kindsIn(found.parts).length === 1;
+  const isRefusedKey = error instanceof Rejected && error.status === 401;
+  const endsAll = error instanceof Interrupted || error instanceof Busy || isRefusedKey;
+  if (isLast || endsAll || !isExpected(error)) throw error;
+  const reason = `${kind}s are left out: ${error.message}`;
+  found.reasons.push({ code: 'source-left-out', reason });
+  found.parts = { ...found.parts, [`${kind}s`]: undefined };
 }
 
 /**
@@ -342,7 +359,7 @@ async function findPeople(found: RunResults): Promise<void> {
 async function selectPeople(found: RunResults, contacts: MirrorContacts): Promise<void> {
   const { run, tally, reasons, notes } = found;
   const findings = findingsOf(found.known, 'contact');
-  await addCandidates(run, contacts, findings);
+  await addCandidates(run, 'contact', { absent: contacts.decidesAbsent, findings });
   const losses = await findLostChannels(run, contacts.channels, findings.listing);
   keepFindings(found, 'contact', { ...findings, lost: new Set(losses.map(({ part }) => part)) });
   run.snapshot.stage(() => {
@@ -372,7 +389,7 @@ async function decide(found: RunResults, round: number): Promise<void> {
     }
   }
   if (!templates) return;
-  decideTemplates({ run, templates, tally, known: findingsOf(found.known, 'template') });
+  await decideTemplates({ run, templates, tally, known: findingsOf(found.known, 'template') });
   if (isFirst) noticeInvalid(run, tally);
 }
 
@@ -382,7 +399,8 @@ async function showPlan(found: RunResults): Promise<void> {
   found.notes.push(...sayStopped(tally.counts().stopped));
   const plan = await readPlan(run);
   found.plan = plan;
-  found.forecast = forecastRun(run, kindsIn(parts), plan.changes);
+  const readMs = run.clock.now() - run.startedAt;
+  found.forecast = forecastRun(run, { kinds: kindsIn(parts), changes: plan.changes, readMs });
   if (!run.writes) {
     options.foresees?.(found.forecast);
     return;
@@ -395,13 +413,9 @@ async function showPlan(found: RunResults): Promise<void> {
   run.snapshot.transaction(() => noteDecision(run.snapshot, 'undo', about));
 }
 
-function judgedIn({ run, parts, known, plan, approvals, tally }: RunResults): Judged {
-  return { run, parts, known, plan: plan?.hash, approvals, tally };
-}
-
 /** Judges the plan. In the first round, it also approves it if the run was asked to. */
 async function judge(found: RunResults): Promise<void> {
-  found.verdict = await judgePlan(judgedIn(found), found.verdict);
+  found.verdict = await judgePlan(found);
   const { run, approvals, verdict } = found;
   const { approve } = found.options;
   if (verdict.rounds > 1 || !approve || found.hasApproved) return;
@@ -413,7 +427,7 @@ async function judge(found: RunResults): Promise<void> {
     return;
   }
   found.approvals = approved;
-  found.verdict = await judgeApproved(judgedIn(found), verdict);
+  found.verdict = await judgeApproved(found);
 }
 
 /** Writes the plan with what it withholds. In the first round, it forecasts what may be sent. */
@@ -426,7 +440,7 @@ async function writePlan(found: RunResults, round: number): Promise<void> {
   const kinds = kindsIn(parts);
   countPassed(found, changes);
   if (isFirst && forecast) {
-    found.forecast = forecastPassed(run, forecast, { kinds, changes });
+    found.forecast = forecastRun(run, { kinds, changes, readMs: forecast.readMs });
     options.foresees?.(found.forecast);
   }
   const { contacts } = parts;
@@ -497,7 +511,7 @@ async function planAgain(found: RunResults, contacts: MirrorContacts): Promise<v
   const findings = findingsOf(found.known, kind);
   await decideChanges({ run, contacts, tally, known: findings });
   await listInvalid(run, { tally, findings });
-  found.verdict = await judgePlan(judgedIn(found), found.verdict);
+  found.verdict = await judgePlan(found);
   // What was withdrawn and is not planned again is not sent.
   found.passed = { ...found.passed, [kind]: tally.outcomeCount(kind) };
   countPassed(found, await commitPlan(run));
@@ -516,7 +530,7 @@ async function onEach(
   work: typeof apply,
 ): Promise<void> {
   const { run, breaker, tally, parts, known, passed } = found;
-  const review = () => void (found.verdict = judgeAtOnce(judgedIn(found), found.verdict));
+  const review = () => void (found.verdict = judgeAtOnce(found));
   const kinds = kindsIn(parts);
   await each(kinds, kinds.length, async (kind) => {
     const about = { known: findingsOf(known, kind), passed: passed[kind] };

@@ -16,7 +16,7 @@ import type { MirrorContacts } from '../context/mirror-context.ts';
 import { identityWith } from '../context/person-identity.ts';
 import { latestNow } from '../context/platform-knowledge.ts';
 import { isSuperseded, type RunContext } from '../context/run-context.ts';
-import { stageObservation } from '../observe/person-observation.ts';
+import { stageObservation } from '../observe/observe-platform.ts';
 import { decidePerson } from '../plan/decide-changes.ts';
 import { type Applying, reconsider, type SendableRecords } from './apply-changes.ts';
 

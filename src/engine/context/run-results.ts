@@ -5,15 +5,8 @@
  */
 import type { CanaryBook } from '../../domain/guards/canary.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
-import {
-  Busy,
-  type ExpectedError,
-  Interrupted,
-  isExpected,
-  type Problem,
-  Rejected,
-} from '../../domain/errors.ts';
-import { type RecordTypeName, recordTypes } from '../../domain/record.ts';
+import type { ExpectedError, Problem } from '../../domain/errors.ts';
+import { type Fault, type RecordTypeName, recordTypes } from '../../domain/record.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
 import type { FullCode, Plan } from '../report/run-summary.ts';
 import type { HoldReason } from '../report/guard-rules.ts';
@@ -41,23 +34,6 @@ export interface RunParts {
 /** Returns what is in the run. */
 export function kindsIn(parts: RunParts): RecordTypeName[] {
   return recordTypes.filter((kind) => parts[`${kind}s`]);
-}
-
-/** Leaves people or templates out of a run, and says why. Throws if that ends the run. */
-export function exclude(
-  parts: RunParts,
-  kind: RecordTypeName,
-  error: unknown,
-): { parts: RunParts; reason: Problem } {
-  const isLast = kindsIn(parts).length === 1;
-  const isRefusedKey = error instanceof Rejected && error.status === 401;
-  const endsAll = error instanceof Interrupted || error instanceof Busy || isRefusedKey;
-  if (isLast || endsAll || !isExpected(error)) throw error;
-  const reason = `${kind}s are left out: ${error.message}`;
-  return {
-    parts: { ...parts, [`${kind}s`]: undefined },
-    reason: { code: 'source-left-out', reason },
-  };
 }
 
 /**
@@ -111,6 +87,8 @@ export interface Verdict {
   readonly withdrawn: ReadonlyMap<GuardClass, HoldReason>;
   /** The guard classes that rules withhold, and what the approver reads. */
   readonly asked: ReadonlyMap<GuardClass, string>;
+  /** What the approver reads about each class with changes that await approval. */
+  readonly reports: ReadonlyMap<GuardClass, Fault>;
   /** The canaries of the run; undefined if it has none. */
   readonly canaries: CanaryBook | undefined;
   /** The number of people with stated opt-outs awaiting approval who were not read by this run. */
@@ -128,6 +106,7 @@ export const noVerdict: Verdict = {
   held: new Map(),
   withdrawn: new Map(),
   asked: new Map(),
+  reports: new Map(),
   canaries: undefined,
   unplanned: 0,
   population: {},

@@ -1,6 +1,5 @@
 /** Counts and collects what a run's summary reports. Lists are capped; counts are not. */
 import type { Change } from '../../domain/change.ts';
-import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import type { Fault, Key, RecordTypeName } from '../../domain/record.ts';
 import { sayUnknown, type UnknownWords } from '../../domain/unknown-words.ts';
@@ -34,7 +33,6 @@ export type RunTally = ReturnType<typeof createTally>;
 export function createTally(snapshot: Snapshot) {
   const adopted: Record<RecordTypeName, number> = { contact: 0, template: 0 };
   const done: Record<RecordTypeName, number> = { contact: 0, template: 0 };
-  const { listed: awaitingNow, ...awaiting } = listAwaiting(snapshot);
   const failed: ListedProblem[] = [];
   const ranks = { 'failed opt-outs': failed, new: failed.slice(), known: failed.slice() };
   const list = (rank: keyof typeof ranks, problem: ListedProblem): void => {
@@ -53,8 +51,9 @@ export function createTally(snapshot: Snapshot) {
      * An opt-out that may be waiting is counted as one that failed.
      */
     notice({ urgent, ...problem }: RecordProblem, option?: string): void {
-      const all = [...awaitingNow(), ...Object.values(ranks).flat()];
-      const again = all.some((one) => sameProblem(one, problem));
+      const again = Object.values(ranks)
+        .flat()
+        .some((one) => sameProblem(one, problem));
       const before = snapshot.problems.get(problem);
       const isConflict = problem.class === 'conflict';
       const isNew = !before || (isConflict && before.reason !== problem.reason);
@@ -84,7 +83,6 @@ export function createTally(snapshot: Snapshot) {
       const again = { op: 'opt_out', fix: delays } as const;
       for (const one of optOuts) list('failed opt-outs', refusal(one, again));
     },
-    ...awaiting,
     /** Lists an opt-out that the CRM refuses; `isNew` if the CRM did not refuse it before. */
     notReported(problem: RecordProblem, isNew: boolean): void {
       count(isNew);
@@ -102,12 +100,12 @@ export function createTally(snapshot: Snapshot) {
     outcomeCount: (kind: RecordTypeName): number => done[kind],
     stopped: (by: Stop): void => void (stopped[by] += 1),
     counts: (): TallyCounts => ({ adopted, stopped, ...sums }),
-    /** Returns at most 100 problems: first what awaits approval, then failed opt-outs. */
-    problems(): ListedProblem[] {
+    /** Returns at most 100 problems: first what is `awaiting` approval, then failed opt-outs. */
+    problems(awaiting: readonly ListedProblem[]): ListedProblem[] {
       const listed = words.listed();
       const urgent = listed.filter(({ cause }) => cause === unreadable);
       const others = listed.filter(({ cause }) => cause !== unreadable);
-      const first = [...awaitingNow(), ...urgent, ...ranks['failed opt-outs'], ...others];
+      const first = [...awaiting, ...urgent, ...ranks['failed opt-outs'], ...others];
       return [...first, ...ranks.new, ...ranks.known].slice(0, most);
     },
   };
@@ -146,25 +144,6 @@ function refusal(
 ): ListedProblem {
   const cause = op === 'opt_out' ? 'opt-out-refused' : 'platform-refused';
   return { kind, key, part, reason, class: 'rejected', cause, fix, isNew: false };
-}
-
-function listAwaiting({ problems, staging }: Snapshot) {
-  let awaiting: ListedProblem[] = [];
-  return {
-    /** Lists what awaits approval in a guard class, replacing the earlier entry of that class. */
-    held(problem: RecordProblem): void {
-      const isNew = !problems.get(problem);
-      staging.addNoticed(problem);
-      awaiting = [...awaiting.filter((one) => !sameProblem(one, problem)), { ...problem, isNew }];
-    },
-    /** Removes the entries of classes of which no change awaits approval any more. */
-    released(classes: readonly GuardClass[]): void {
-      const isOver = ({ key }: ListedProblem) => classes.some((of) => of === key);
-      for (const { kind, key } of awaiting.filter(isOver)) staging.forgetNoticed(kind, key);
-      awaiting = awaiting.filter((one) => !isOver(one));
-    },
-    listed: () => awaiting,
-  };
 }
 
 function sameProblem(a: RecordProblem, b: RecordProblem): boolean {

@@ -37,7 +37,7 @@ import { Invalid, Busy } from '../../domain/errors.ts';
 import { createPersonLocks } from '../context/person-locks.ts';
 import { examine } from '../examine-person.ts';
 import { counted } from '../../domain/values/counted.ts';
-import { markReset } from '../observe/person-observation.ts';
+import { markReset } from '../observe/observe-platform.ts';
 
 export interface Allowed {
   /** The time of the change, in milliseconds since the epoch. */

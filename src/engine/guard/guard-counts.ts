@@ -21,7 +21,7 @@ import {
   type Shape,
 } from '../report/guard-rules.ts';
 import { type Meta, storedFact } from '../../store/database/meta-table.ts';
-import { findingsOf, type Known, type RunParts } from '../context/run-results.ts';
+import { findingsOf, type RunResults } from '../context/run-results.ts';
 import type { RunContext } from '../context/run-context.ts';
 import type { FreshId, NotIn } from '../../store/holds/change-shape.ts';
 import type { Counts } from '../../store/holds/judged-changes.ts';
@@ -223,18 +223,12 @@ const subscribed = storedFact<{ at: number; n: number }>(
 /** How many records the guards' percentages refer to. */
 export type Populations = ReturnType<typeof populationsOf>;
 
-interface Counted {
-  run: RunContext;
-  parts: RunParts;
-  known: Known;
-}
-
 /**
  * Counts the records that the percentages of the guard classes refer to, each class once in a run:
  * `before` has been counted.
  */
 export function populationsOf(
-  { run, parts, known }: Counted,
+  { run, parts, known }: RunResults,
   before: Readonly<Partial<Record<GuardClass, number>>>,
 ) {
   const counted = { ...before };

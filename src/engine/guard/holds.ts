@@ -40,8 +40,13 @@ import { yielding } from '../plan/commit-plan.ts';
 import { planning } from '../report/run-summary.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { hasDeferred } from './plan-rules.ts';
-import { approvePlan, isAnyLeft, noteDecision } from './plan-decisions.ts';
-import { approvalsInForce, sayUnsigned } from './signed-approvals.ts';
+import {
+  approvalsInForce,
+  approvePlan,
+  isAnyLeft,
+  noteDecision,
+  sayUnsigned,
+} from './plan-decisions.ts';
 
 /**
  * Requests the platform's time if any changes have a holding time, and corrects the holds by it;

@@ -9,6 +9,7 @@
  */
 import { type Steps, eachPart } from '../context/work-in-parts.ts';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
+import type { Fault } from '../../domain/record.ts';
 import {
   type ChangeVolume,
   hasShape,
@@ -20,16 +21,8 @@ import {
   weekMs,
 } from '../report/guard-rules.ts';
 import { withoutYielding, yielding } from '../plan/commit-plan.ts';
-import {
-  findingsOf,
-  kindsIn,
-  type Known,
-  type RunParts,
-  type Verdict,
-} from '../context/run-results.ts';
-import { isFirstLoad, type RunContext } from '../context/run-context.ts';
-import type { RunTally } from '../context/run-tally.ts';
-import type { PlanDecision } from '../../store/holds/holds.ts';
+import { findingsOf, kindsIn, type RunResults, type Verdict } from '../context/run-results.ts';
+import { isFirstLoad } from '../context/run-context.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { beginHolds, endsOf, hashToHold, keepAsked, keepReason, storedReasons } from './holds.ts';
 import { askRules, type AskedReason, holdAsked, isClosedNow } from './plan-rules.ts';
@@ -47,21 +40,10 @@ import { deferToCanaries, failedCanary, passApproved } from './canaries.ts';
 import type { Guarded } from '../../store/database/key-range.ts';
 import { explainHeld, whyOf } from '../report/guard-text.ts';
 
-/** What is judged: the staged changes of a run, and what it has found. */
-export interface Judged {
-  run: RunContext;
-  parts: RunParts;
-  known: Known;
-  /** The hash of the plan of the first round. */
-  plan: string | undefined;
-  approvals: readonly PlanDecision[];
-  tally: RunTally;
-}
-
 /** Judges one round of decisions, and yields to other tasks in between. */
-export async function judgePlan(judged: Judged, before: Verdict): Promise<Verdict> {
-  await beginHolds(judged.run, judged.parts);
-  return yielding(judged.run, judge(judged, before, 'run'));
+export async function judgePlan(results: RunResults): Promise<Verdict> {
+  await beginHolds(results.run, results.parts);
+  return yielding(results.run, judge(results, 'run'));
 }
 
 /**
@@ -69,27 +51,26 @@ export async function judgePlan(judged: Judged, before: Verdict): Promise<Verdic
  * from channels that came with the creation, and template fields that only an update can set, count
  * as part of the creation.
  */
-export function judgeAtOnce(judged: Judged, before: Verdict): Verdict {
-  return withoutYielding(judge(judged, before, 'creation'));
+export function judgeAtOnce(results: RunResults): Verdict {
+  return withoutYielding(judge(results, 'creation'));
 }
 
 /** Judges again what was withheld, now that the plan of the run itself is approved. */
-export async function judgeApproved(judged: Judged, before: Verdict): Promise<Verdict> {
-  judged.tally.released(guardNames);
-  const none = { held: new Map(), withdrawn: new Map(), asked: new Map() };
-  const round = beginRound(judged, { ...before, ...none }, 'run');
+export async function judgeApproved(results: RunResults): Promise<Verdict> {
+  const none = { held: new Map(), withdrawn: new Map(), asked: new Map(), reports: new Map() };
+  const round = beginRound({ ...results, verdict: { ...results.verdict, ...none } }, 'run');
   function* steps(): Steps<Verdict> {
     yield* tryReasons(round.classes, 'time');
     for (const judging of round.classes) yield* pass(judging);
     const { verdict, populations } = round;
-    verdict.canaries = passApproved(judged.run, verdict.canaries, judged.approvals);
+    verdict.canaries = passApproved(results.run, verdict.canaries, results.approvals);
     return { ...verdict, population: populations.counted };
   }
-  return yielding(judged.run, steps());
+  return yielding(results.run, steps());
 }
 
 /** One round, which continues with the verdict of the round before. */
-interface Round extends Judged {
+interface Round extends RunResults {
   cause: 'run' | 'creation';
   /** Whether the guards have reviewed nothing in this run yet. */
   isFirst: boolean;
@@ -106,6 +87,7 @@ interface Round extends Judged {
 type Draft = { -readonly [Name in keyof Verdict]: Verdict[Name] } & {
   held: Map<GuardClass, HoldReason>;
   withdrawn: Map<GuardClass, HoldReason>;
+  reports: Map<GuardClass, Fault>;
 };
 
 /** One class of changes, in the plan of one round. */
@@ -125,24 +107,25 @@ interface Judging {
   volume: ChangeVolume;
 }
 
-function beginRound(judged: Judged, before: Verdict, cause: Round['cause']): Round {
-  const { run, parts } = judged;
+function beginRound(results: RunResults, cause: Round['cause']): Round {
+  const { run, parts, verdict: before } = results;
   const { guarded, holds } = run.snapshot;
   const kinds = kindsIn(parts);
   const isAboutOne = cause === 'creation' || onlyKey(run) !== undefined;
   const planned = guarded.classes();
   const round: Round = {
-    ...judged,
+    ...results,
     cause,
     isFirst: before.rounds === 0,
     hasHolds: holds.isAny(),
     isRuled: run.rules.length > 0 || run.windows.length > 0 || run.canary !== undefined,
-    populations: populationsOf(judged, before.population),
+    populations: populationsOf(results, before.population),
     classes: [],
     verdict: {
       ...before,
       held: new Map(before.held),
       withdrawn: new Map(before.withdrawn),
+      reports: new Map(before.reports),
     },
   };
   const nothing = { stands: false, found: undefined, asked: undefined };
@@ -258,17 +241,17 @@ const reasons: readonly Reason[] = [
   },
 ];
 
-function* judge(judged: Judged, before: Verdict, cause: Round['cause']): Steps<Verdict> {
-  const { run } = judged;
+function* judge(results: RunResults, cause: Round['cause']): Steps<Verdict> {
+  const { run, parts, approvals, plan } = results;
   const { guarded } = run.snapshot;
-  const round = beginRound(judged, before, cause);
+  const round = beginRound(results, cause);
   const { classes, isRuled, isFirst, populations, verdict } = round;
   const { held } = verdict;
   if (cause === 'run' && !run.undo && onlyKey(run) === undefined) {
     const unheld = guardNames.filter(
       (of) => guardRows[of].shapes.includes('swap') && !held.has(of),
     );
-    const swap = unheld.length === 0 ? undefined : yield* judgeSwapped(run, judged.parts.contacts);
+    const swap = unheld.length === 0 ? undefined : yield* judgeSwapped(run, parts.contacts);
     if (swap) for (const of of unheld) held.set(of, swap);
   }
   for (const judging of classes) {
@@ -276,7 +259,7 @@ function* judge(judged: Judged, before: Verdict, cause: Round['cause']): Steps<V
     if (!isRuled) yield* pass(judging);
   }
   if (cause === 'run') {
-    verdict.canaries = passApproved(run, verdict.canaries, judged.approvals);
+    verdict.canaries = passApproved(run, verdict.canaries, approvals);
     if (isFirst && run.rules.length > 0 && onlyKey(run) === undefined) {
       const names = classes.map(({ of }) => of);
       verdict.asked = yield* askRules(run, names, populations);
@@ -291,13 +274,14 @@ function* judge(judged: Judged, before: Verdict, cause: Round['cause']): Steps<V
     keepAsked(run, new Map(asked));
   }
   if (isRuled) for (const judging of classes) yield* pass(judging);
-  if (isFirst) verdict.heldAs = yield* hashToHold(run, judged.plan);
+  if (isFirst) verdict.heldAs = yield* hashToHold(run, plan?.hash);
   for (const judging of classes) {
     if (!judging.found) continue;
     const n = guarded.countHeld(judging.of);
-    if (n > 0 || judging.stands) reportHeld(judging, judging.found, n);
+    if (n > 0 || judging.stands)
+      verdict.reports.set(judging.of, reportHeld(judging, judging.found, n));
   }
-  return { ...verdict, population: populations.counted, rounds: before.rounds + 1 };
+  return { ...verdict, population: populations.counted, rounds: verdict.rounds + 1 };
 }
 
 function* tryReasons(classes: readonly Judging[], kind: Reason['about']): Steps {
@@ -420,9 +404,9 @@ function* volumeOf(round: Round, of: GuardClass, fresh: number): Steps<ChangeVol
   };
 }
 
-/** Reports the `n` held records of a class as a problem, and stores why a hold begins. */
-function reportHeld({ round, of, volume }: Judging, found: HoldReason, n: number): void {
-  const { run, tally, isFirst } = round;
+/** Reports the `n` held records of a class to the approver, and stores why a hold begins. */
+function reportHeld({ round, of, volume }: Judging, found: HoldReason, n: number): Fault {
+  const { run, isFirst } = round;
   const { heldAs, unplanned } = round.verdict;
   const { holds } = run.snapshot;
   const limit = run.guards[of];
@@ -446,13 +430,11 @@ function reportHeld({ round, of, volume }: Judging, found: HoldReason, n: number
     .toSorted((a, b) => b.held[of] - a.held[of]);
   const plan = isOwn ? heldAs : largest?.plan;
   const since = holds.oldest(of, endsOf(run, of)) ?? run.clock.now();
-  const fault = explainHeld(found, total, {
+  return explainHeld(found, total, {
     limit,
     plan: plan ?? (isToKeep ? heldAs : undefined),
     signs: run.approvers !== undefined,
     undoes: run.undo?.run,
     until: isTimed && limit.holdForMs !== undefined ? since + limit.holdForMs : undefined,
   });
-  const about = { kind: guardRows[of].recordType, key: of, class: 'held', part: '' } as const;
-  tally.held({ ...about, cause: 'awaiting-approval', ...fault });
 }

@@ -1,6 +1,6 @@
 /**
- * Approves, signs (signed-approvals.ts) or rejects what awaits approval under a plan, or the part
- * of it that a filter selects.
+ * Approves, signs or rejects what awaits approval under a plan, or the part of it that a filter
+ * selects.
  *
  *   a change           when approved        when rejected    in a run
  *   awaits approval    is approved          is rejected      is not sent, and is reported
@@ -16,23 +16,41 @@
  * A rejected change awaits approval again after 30 days. A stated opt-out is never rejected. A
  * decision is about changes that await approval when it is made, so that it never covers a change
  * that nobody has seen. The later of two decisions counts.
+ *
+ * Several approvers may have to sign, each with an own key (`policy.approvers`).
+ * A signature is about one part of a plan: exactly the changes that it contains, for one mirror and
+ * account. It counts for seven days if the key that the configuration now has for this name made
+ * it. The snapshot stores signatures, but only this verification, in each run, makes them count.
+ *
+ *   valid signatures   stored decision      the part
+ *   fewer than needed  pending              awaits approval, as "1 of 2 approvals"
+ *   fewer than needed  approved             awaits approval: a key was removed, a signature is too
+ *                                           old, the changes were altered, or nobody has signed
+ *   as many as needed  approved             is approved
+ *   as many as needed  pending, or ended    awaits approval until the next signature
+ *
+ * The end of an approval, and a rejection, drop the signatures. Rejecting needs none, because it
+ * releases nothing. Without `policy.approvers`, the stored approval alone counts.
  */
-import { hash } from 'node:crypto';
-import { addDecision } from '../../store/memory/audit-trail.ts';
+import { createHash, hash, type KeyObject, sign } from 'node:crypto';
+import { Invalid, type Problem } from '../../domain/errors.ts';
 import { byGuard, guardNames, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
 import { storedJson } from '../../domain/stored-json.ts';
 import { contactKey } from '../../domain/values/contact-key.ts';
-import type { Snapshot } from '../../store/snapshot.ts';
+import { isSignedBy } from '../../domain/values/ed25519-key.ts';
 import type {
   ApprovalSignature,
   Decider,
   HeldChange,
   ListedChange,
 } from '../../store/holds/holds.ts';
+import { addDecision } from '../../store/memory/audit-trail.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
+import { boundTo } from '../account/account-binding.ts';
 import type { Approvers } from '../context/mirror-context.ts';
 import type { OnlyPeople } from '../context/people-selection.ts';
-import { notRejectable, undoNotRejectable } from '../report/guard-text.ts';
-import { addSignature, approvalIds, contentOf, type Verified } from './signed-approvals.ts';
+import { weekMs } from '../report/guard-rules.ts';
+import { notRejectable, sayPending, signing, undoNotRejectable } from '../report/guard-text.ts';
 
 /** Selects a part of a plan: the changes that match all that is given. */
 export interface PartFilter {
@@ -69,6 +87,87 @@ interface ToDecide {
   approvers?: Approvers | undefined;
 }
 
+/** The tolerated difference between the clocks of two machines. */
+const aheadMs = 300_000;
+
+/** Who has to sign (undefined: nobody), and the time in milliseconds since the epoch. */
+export interface Verified {
+  approvers: Approvers | undefined;
+  now: number;
+}
+
+/** What a signature is about. */
+interface SignedPart {
+  /** The plan, the hash of the part, and all of its changes. */
+  whole: string;
+  part: string;
+  changes: readonly ListedChange[];
+}
+
+/** A part that some approvers have signed, but too few. */
+export interface PendingApproval {
+  plan: string;
+  part: string;
+  /** The approvers with a valid signature. */
+  by: string[];
+  need: number;
+}
+
+/** Returns the approvals in force, oldest first. */
+export function approvalsInForce(snapshot: Snapshot, { approvers, now }: Verified) {
+  const stored = snapshot.holds.approvals(now - weekMs);
+  if (!approvers) return stored;
+  return stored.flatMap((approval) => {
+    const valid = validSignatures(snapshot, approval.id, { approvers, now });
+    const [first] = valid;
+    if (!first || valid.length < approvers.need) return [];
+    const by = valid.map(({ name }) => name).join(', ');
+    const reason = valid.findLast((one) => one.reason !== null)?.reason ?? null;
+    const number = Math.min(...valid.map((one) => one.number));
+    return [{ ...approval, at: first.at, by, reason, number }];
+  });
+}
+
+/** Returns their ids. */
+export function approvalIds(snapshot: Snapshot, verified: Verified): string[] {
+  return approvalsInForce(snapshot, verified).map(({ id }) => id);
+}
+
+/** Returns the parts that still await approval although somebody has signed them. */
+export function pendingApprovals(
+  snapshot: Snapshot,
+  { approvers, now }: Verified,
+): PendingApproval[] {
+  if (!approvers) return [];
+  const { holds } = snapshot;
+  const inForce = approvalIds(snapshot, { approvers, now });
+  return holds
+    .signed()
+    .filter((part) => !inForce.includes(part) && holds.size(part).waiting > 0)
+    .map((part) => ({
+      plan: holds.wholeOf(part),
+      part,
+      by: signersOf(snapshot, part, { approvers, now }),
+      need: approvers.need,
+    }))
+    .filter(({ by }) => by.length > 0);
+}
+
+/** Returns a note for each stored approval that releases nothing because it lacks signatures. */
+export function sayUnsigned(snapshot: Snapshot, { approvers, now }: Verified): Problem[] {
+  if (!approvers) return [];
+  const inForce = approvalIds(snapshot, { approvers, now });
+  const stored = snapshot.holds.approvals(now - weekMs);
+  return stored
+    .filter(({ id }) => !inForce.includes(id))
+    .map(({ id }) => {
+      const by = signersOf(snapshot, id, { approvers, now });
+      const pending = sayPending({ by, need: approvers.need });
+      const reason = `the approval of ${id} lacks valid signatures and releases nothing: ${pending}`;
+      return { code: 'note', reason, fix: `sign it: \`crm-mirror ${signing(id)}\`` };
+    });
+}
+
 /** Approves what awaits approval under a plan, or a part of it, and nothing else. */
 export function approvePlan(
   snapshot: Snapshot,
@@ -80,16 +179,16 @@ export function approvePlan(
     const { made, told } = toApprove(snapshot, { plan, only }, verified);
     if (made.length === 0) return { part: undefined, ...told };
     const whole = holds.wholeOf(plan);
-    const isAll = isWhole(only) && plan === whole && holds.isUntouched(plan);
+    const { rejected, ended } = holds.size(plan);
+    const isAll = isWhole(only) && plan === whole && rejected + ended === 0;
     const id = isAll ? plan : partHash('approved', plan, made);
-    holds.decide({ id, plan: whole, verdict: 'approved', ...decision }, made.map(idOf));
+    holds.decide(
+      { id, plan: whole, verdict: 'approved', ...decision },
+      made.map(({ id: hold }) => hold),
+    );
     noteDecision(snapshot, 'approve', { plan: id, caller, ...decision });
     return { part: isAll ? undefined : id, ...told };
   });
-}
-
-function idOf({ id }: { id: number }): number {
-  return id;
 }
 
 /** Returns the hash of a part of a plan, under which it is shown, signed and taken back. */
@@ -146,7 +245,7 @@ export function rejectPlan(
     const told = { uncreated: 0, held: countOf(chosen), rest, unknown, approved };
     if (chosen.length === 0) return { part: undefined, ...told };
     const part = partHash('rejected', plan, chosen);
-    const ids = chosen.map(idOf);
+    const ids = chosen.map(({ id }) => id);
     holds.unsign({ holds: ids });
     holds.decide({ id: part, plan: holds.wholeOf(plan), verdict: 'rejected', ...decision }, ids);
     noteDecision(snapshot, 'reject', { plan: part, caller, ...decision });
@@ -240,7 +339,9 @@ export function isAnyLeft(held: Record<GuardClass, number>): boolean {
 /**
  * Signs what awaits approval under a plan, or a part of it; the part is approved once enough
  * approvers have signed it. Signing the hash of a part signs all of it, so that everybody signs the
- * same changes. `caller`: the user and the host that gave the command, for the audit log.
+ * same changes. A valid signature by the same approver stays, so that signing again changes
+ * nothing. `caller`: the user and the host that gave the command, for the audit log. Throws Invalid
+ * if the signature is not valid now.
  */
 export function signPlan(
   snapshot: Snapshot,
@@ -253,12 +354,35 @@ export function signPlan(
   verified: { approvers: Approvers; now: number },
 ): Decided & { by: string[]; isNew: boolean; next: string } {
   const { holds, transaction } = snapshot;
+  const { approvers, now } = verified;
+  const { name, at, reason } = signature;
   return transaction(() => {
     const { whole, part, changes, made, told, next } = toSign(snapshot, { plan, only }, verified);
     if (made.length === 0) return { part: undefined, ...told, by: [], isNew: false, next };
-    holds.keepToSign({ id: part, plan: whole, at: verified.now, holds: changes.map(idOf) });
-    const signed = addSignature(snapshot, { part, signature, caller }, verified);
-    return { part, ...told, ...signed, next };
+    holds.keepToSign({ id: part, plan: whole, at: now, holds: changes.map(({ id }) => id) });
+    if (!validity(snapshot, part, verified)(signature)) {
+      throw new Invalid(`the signature of ${name} is not valid for what awaits approval now`, {
+        fix: `sign again: \`crm-mirror ${signing(part)}\``,
+      });
+    }
+    const isNew = !signersOf(snapshot, part, verified).includes(name);
+    if (isNew) holds.sign(part, signature);
+    const signed = validSignatures(snapshot, part, verified);
+    const by = signed.map((one) => one.name);
+    if (by.length >= approvers.need) {
+      const number = Math.min(...signed.map((one) => one.number));
+      const decision = { plan: whole, verdict: 'approved', at: now, reason } as const;
+      holds.decide({ id: part, ...decision, by: by.join(', '), number });
+    }
+    if (isNew) {
+      const about = storedPart(snapshot, part);
+      const statement = statementOf(snapshot, about, { approvers, name, at, reason });
+      const evidence = `ed25519 ${signature.signature}`;
+      const proof = { evidence, statement, signer: approvers.keys[name] ?? null };
+      const decision = { at, what: 'approve', name, reason, about: part, as: caller };
+      addDecision(snapshot, { ...decision, ...proof });
+    }
+    return { part, ...told, by, isNew, next };
   });
 }
 
@@ -275,9 +399,87 @@ export function toSign(
   const { made, told } = toApprove(snapshot, { plan, only }, verified);
   const whole = holds.wholeOf(plan);
   const isRejected = holds.rejections().some(({ id }) => id === plan);
-  if (whole !== plan && isWhole(only) && !isRejected && !holds.hasRejected(plan))
+  if (whole !== plan && isWhole(only) && !isRejected && holds.size(plan).rejected === 0)
     return { whole, part: plan, changes: holds.toSign(plan), made, told, next: plan };
   const part = partHash('approved', plan, made);
   // A rejection is taken back only under its own hash.
   return { whole, part, changes: made, made, told, next: isRejected ? plan : part };
+}
+
+type Statement = Omit<ApprovalSignature, 'signature'> & { approvers: Approvers };
+
+/** Signs a part with the key of an approver. */
+export function signPart(
+  snapshot: Snapshot,
+  about: SignedPart,
+  { approvers, key, ...signed }: Statement & { key: KeyObject },
+): ApprovalSignature {
+  const text = statementOf(snapshot, about, { approvers, ...signed });
+  return { ...signed, signature: sign(null, Buffer.from(text), key).toString('base64') };
+}
+
+/** Returns the signatures of a part that count now, one for each approver, oldest first. */
+function validSignatures(
+  snapshot: Snapshot,
+  part: string,
+  verified: { approvers: Approvers; now: number },
+) {
+  const found = snapshot.holds.signatures(part);
+  return found.length === 0 ? [] : found.filter(validity(snapshot, part, verified));
+}
+
+function signersOf(
+  snapshot: Snapshot,
+  part: string,
+  verified: { approvers: Approvers; now: number },
+): string[] {
+  return validSignatures(snapshot, part, verified).map(({ name }) => name);
+}
+
+/** Returns a function that tells whether a signature of a stored part counts now. */
+function validity(
+  snapshot: Snapshot,
+  part: string,
+  { approvers, now }: { approvers: Approvers; now: number },
+) {
+  const about = storedPart(snapshot, part);
+  return ({ signature, ...told }: ApprovalSignature): boolean => {
+    const key = Object.hasOwn(approvers.keys, told.name) ? approvers.keys[told.name] : undefined;
+    if (key === undefined || told.at <= now - weekMs || told.at > now + aheadMs) return false;
+    return isSignedBy(key, statementOf(snapshot, about, { approvers, ...told }), signature);
+  };
+}
+
+function storedPart({ holds }: Snapshot, part: string): SignedPart {
+  return { whole: holds.wholeOf(part), part, changes: holds.toSign(part) };
+}
+
+/** Returns what a hash or a signature of changes is about, of one of them. */
+function contentOf(change: ListedChange): readonly string[] {
+  const { kind, key, op, part, target, guard, body, ids } = change;
+  return [kind, key, op, part, target, guard, body, ids];
+}
+
+function statementOf(
+  snapshot: Snapshot,
+  { whole, part, changes }: SignedPart,
+  { approvers, name, at, reason }: Statement,
+): string {
+  // A hold that began later is another one, even of the same content.
+  const rows = changes.map((one) => JSON.stringify([one.id, ...contentOf(one)]));
+  const digest = createHash('sha256').update(JSON.stringify(rows.toSorted())).digest('hex');
+  const { mirror, platform } = approvers;
+  return JSON.stringify({
+    statement: 'crm-mirror approval',
+    version: 1,
+    mirror,
+    platform,
+    organization: boundTo(snapshot).organization ?? null,
+    plan: whole,
+    part,
+    changes: digest,
+    by: name,
+    at,
+    reason,
+  });
 }

@@ -1,6 +1,6 @@
 /** Decides about the people that are candidates, and stages what is decided about any record. */
 import { type Change, type JournaledChange, isStatedOptOut } from '../../domain/change.ts';
-import type { DesiredRow, Key, RecordedRow } from '../../domain/record.ts';
+import type { DesiredRow, Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
 import type { Contacts } from '../../records/contact/contacts.ts';
 import { recordedChannels, shownChannels } from '../../records/contact/observe/observed-contact.ts';
 import type { Decision, Undoing, Undone } from '../../records/decision.ts';
@@ -16,7 +16,7 @@ import { inTurns, pagesOf } from '../context/work-in-parts.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 import type { RecordProblem } from '../../domain/record-problem.ts';
 import { onlyKey } from '../context/mirror-context.ts';
-import { keysOf } from '../observe/person-observation.ts';
+import { keysOf } from '../observe/observe-platform.ts';
 
 interface Deciding {
   run: RunContext;
@@ -33,24 +33,39 @@ const kind = 'contact';
 const pageOfKeys = 100;
 const recordedFields = ['id', 'ownership', 'body', 'shown', 'desired'] as const;
 
-/** Decides about all candidates. While a change has no known outcome, only opt-outs are planned. */
+/** Decides about all people that are candidates. */
 export async function decideChanges(deciding: DecidingPeople): Promise<void> {
-  const { run } = deciding;
+  await decideCandidates(deciding.run, kind, {
+    decide: (key) => void decidePerson(deciding, key),
+    decideOpen: (key) => decideUnknown(deciding, key),
+  });
+}
+
+/**
+ * Decides about all candidates. `decideOpen` decides about a record with a change whose outcome is
+ * not known; nothing of it is undone.
+ */
+export async function decideCandidates(
+  run: RunContext,
+  of: RecordTypeName,
+  { decide, decideOpen }: { decide(key: Key): void; decideOpen?(key: Key): void },
+): Promise<void> {
   const { candidates, journal } = run.snapshot;
-  const open = new Set(journal.open(kind).map(({ key }) => key));
+  const open = new Set(journal.open(of).map(({ key }) => key));
   let done = 0;
-  const pages = pagesOf((last: Key = '') => candidates.next(kind, last, pageOfKeys));
+  const pages = pagesOf((last: Key = '') => candidates.next(of, last, pageOfKeys));
   for await (const keys of inTurns(run, pages)) {
-    const superseded = new Set(supersededKeys(run));
+    const superseded = new Set(of === 'contact' ? supersededKeys(run) : []);
     run.snapshot.stage(() => {
       for (const key of keys) {
         if (superseded.has(key)) continue;
-        if (open.has(key)) decideUnknown(deciding, key);
-        else decidePerson(deciding, key);
+        if (!open.has(key)) decide(key);
+        else if (run.undo) noteOpen(run, { kind: of, key });
+        else decideOpen?.(key);
       }
     });
     done += keys.length;
-    run.progress({ stage: 'deciding', kind, done, of: undefined });
+    run.progress({ stage: 'deciding', kind: of, done, of: undefined });
   }
 }
 
@@ -110,7 +125,7 @@ export function undoneIn(
 }
 
 /** Notes that nothing of a record can be undone while a change to it has no known outcome. */
-export function noteOpen({ undo }: RunContext, record: RecordName): void {
+function noteOpen({ undo }: RunContext, record: RecordName): void {
   const reason = 'the outcome of a change to this record is not known yet: run `crm-mirror sync`';
   const changes = undo?.changesOf(record.kind, record.key) ?? [];
   undo?.note(
@@ -179,7 +194,6 @@ function stageChanges(
 /** Plans opt-outs only: while an outcome is unknown, what is observed may be our own doing. */
 function decideUnknown(deciding: DecidingPeople, key: Key): void {
   const { run, contacts, known } = deciding;
-  if (run.undo) return noteOpen(run, { kind, key });
   const open = run.snapshot.journal.open(kind).filter((change) => change.key === key);
   const states = statesOf(run, { key, known });
   const { changes } = contacts.decide(states);
@@ -280,32 +294,35 @@ export const runGates: readonly RunGate[] = [
 // A lost channel remains a known problem until a certified listing shows otherwise. Until then
 // every run fails because of it, as it does for a channel that the platform does not know.
 
+/** Makes records candidates. `absent`: also those that are recorded and not in the source. */
 export async function addCandidates(
   run: RunContext,
-  { decidesAbsent: absent }: Contacts,
-  findings: Findings,
+  of: RecordTypeName,
+  { absent, findings }: { absent: boolean; findings: Findings },
 ): Promise<void> {
   const { candidates, ranges, stage } = run.snapshot;
   const key = onlyKey(run);
   if (key !== undefined) {
-    for (const one of keysOf(run, { key, known: findings })) candidates.add(kind, one);
+    for (const one of keysOf(run, { key, known: findings })) candidates.add(of, one);
     return;
   }
   if (run.undo) {
-    for await (const chunk of inTurns(run, run.undo.chunks())) run.undo.select(kind, chunk);
+    for await (const chunk of inTurns(run, run.undo.chunks())) run.undo.select(of, chunk);
     return;
   }
   if (!findings.listing && !findings.whole) {
-    stage(() => candidates.named({ kind }));
+    stage(() => candidates.named({ kind: of }));
     return;
   }
-  for await (const range of inTurns(run, ranges.ofKeys(kind))) {
+  // Nobody is concluded absent without a listing.
+  const isGone = absent && of === 'template';
+  for await (const range of inTurns(run, ranges.ofKeys(of))) {
     stage(() => {
       if (findings.listing) candidates.full({ ...range, absent });
-      else candidates.fast({ ...range, absent: false });
+      else candidates.fast({ ...range, absent: isGone });
     });
   }
-  candidates.parked(kind);
+  candidates.parked(of);
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import { type Change, ops } from '../../domain/change.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
-import { forecast, type Forecast, forecastAgain, type Needs } from '../report/duration-forecast.ts';
+import { forecast, type Forecast, type Needs } from '../report/duration-forecast.ts';
 import { type Meta, storedFact } from '../../store/database/meta-table.ts';
 import { type Plan, planning, type PlannedRecord, type PlanView } from '../report/run-summary.ts';
 import type { ChangeGroup } from '../../store/staging/staging.ts';
@@ -97,33 +97,21 @@ function reasonOf(
   return reason ?? '';
 }
 
-/** Forecasts the whole plan, of what is in the run, before the guards judge it. */
+/** Forecasts a plan by the limits that this run has seen, or else by those of earlier runs. */
 export function forecastRun(
   run: RunContext,
-  kinds: readonly RecordTypeName[],
-  changes: Plan['changes'],
+  {
+    kinds,
+    changes,
+    readMs,
+  }: { kinds: readonly RecordTypeName[]; changes: Plan['changes']; readMs: number },
 ): Forecast {
   const remembered = Object.entries(seenLimits(run.snapshot.meta)).map(
     ([route, one]): [string, RouteLimit] => [route, { ...one, left: undefined }],
   );
   const now = Object.entries(run.limits()).filter(([, { limit }]) => limit !== undefined);
-  return forecast(needsOf(run, kinds, changes), {
-    limits: Object.fromEntries([...remembered, ...now]),
-    reserve: run.reserve,
-    readMs: run.clock.now() - run.startedAt,
-  });
-}
-
-/** Forecasts again, after the guards: only the changes that they let pass. */
-export function forecastPassed(
-  run: RunContext,
-  whole: Forecast,
-  { kinds, changes }: { kinds: readonly RecordTypeName[]; changes: Plan['changes'] },
-): Forecast {
-  const seen = { limits: run.limits(), reserve: run.reserve };
-  const needs = needsOf(run, kinds, changes);
-  const routes = whole.routes.map((one) => ({ ...one, requests: needs[one.route] ?? 0 }));
-  return forecastAgain({ ...whole, routes }, seen);
+  const limits = Object.fromEntries([...remembered, ...now]);
+  return forecast(needsOf(run, kinds, changes), { limits, reserve: run.reserve, readMs });
 }
 
 function needsOf(

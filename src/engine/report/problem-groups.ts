@@ -2,8 +2,10 @@
 import { isOptOutOption, type UnknownValue } from '../../domain/unknown-words.ts';
 import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { ProblemClass } from '../../domain/record-problem.ts';
-import type { Key, RecordTypeName } from '../../domain/record.ts';
+import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
+import type { Fault, Key, RecordTypeName } from '../../domain/record.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
+import type { ReturnedRow } from '../../store/tables/opt-out-reports.ts';
 
 /** What problems of one cause have in common. */
 interface Similar {
@@ -93,27 +95,44 @@ export function groupProblems() {
     found.set(isMany ? family : name, group);
     return group;
   };
+  const add = (kind: RecordTypeName, all: Iterable<SimilarProblems>): void => {
+    for (const one of all) {
+      const { n, cause, value, samples } = one;
+      if (one.class === 'held') continue;
+      const group = groupOf(kind, one);
+      group.count += n;
+      // Lines of a file stand in their order.
+      inOrder ??= new Intl.Collator('en', { numeric: true }).compare;
+      const compare = inOrder;
+      group.samples = [...group.samples, ...samples]
+        .toSorted((a, b) => compare(a.place ?? a.key, b.place ?? b.key))
+        .slice(0, mostSamples);
+      if (!valued.has(cause) || value === null) continue;
+      const known = group.byName.get(wordOf(value));
+      const unknown = cause === 'date-in-future' ? 'future' : 'word';
+      if (known) known.records += n;
+      else if (group.byName.size >= mostValues) group.others += n;
+      else group.byName.set(wordOf(value), { text: value, unknown, records: n });
+    }
+  };
   return {
-    add(kind: RecordTypeName, all: Iterable<SimilarProblems>): void {
-      for (const one of all) {
-        const { n, cause, value, samples } = one;
-        const group = groupOf(kind, one);
-        group.count += n;
-        // Lines of a file stand in their order.
-        inOrder ??= new Intl.Collator('en', { numeric: true }).compare;
-        const compare = inOrder;
-        group.samples = [...group.samples, ...samples]
-          .toSorted((a, b) => compare(a.place ?? a.key, b.place ?? b.key))
-          .slice(0, mostSamples);
-        if (!valued.has(cause) || value === null) continue;
-        const known = group.byName.get(wordOf(value));
-        const unknown = cause === 'date-in-future' ? 'future' : 'word';
-        if (known) known.records += n;
-        else if (group.byName.size >= mostValues) group.others += n;
-        else group.byName.set(wordOf(value), { text: value, unknown, records: n });
-      }
+    /** Adds problems, except for what awaits approval. */
+    add,
+    /** Adds what awaits approval because of a guard. */
+    addHeld(guard: GuardClass, count: number, { reason, fix }: Fault): void {
+      const about = { class: 'held', kind: guardRows[guard].recordType } as const;
+      const none = { option: undefined, values: [], others: 0, samples: [] };
+      whole.push({ ...about, cause: 'awaiting-approval', ...none, count, reason, fix });
     },
-    put: (group: ProblemGroup): void => void whole.push(group),
+    /** Adds opt-outs that the CRM refused. */
+    addRefusedReports(rows: readonly ReturnedRow[]): void {
+      const about = { class: 'rejected', cause: 'crm-refused', option: null, value: null } as const;
+      const all = rows.map(({ email: key, reason, fix }) => {
+        const says = { about: sayRejected(reason ?? ''), fix: fix ?? '' };
+        return { ...about, ...says, n: 1, samples: [{ key, place: null }] };
+      });
+      add('contact', all);
+    },
     /** Returns the groups: the most urgent first, then by class and size. */
     groups(): ProblemGroup[] {
       const collected = [...found.values()].map(({ byName, ...group }) => ({
@@ -125,6 +144,11 @@ export function groupProblems() {
       );
     },
   };
+}
+
+/** States that the CRM has refused an opt-out. */
+export function sayRejected(reason: string): string {
+  return `the CRM refused this opt-out: ${reason}`;
 }
 
 /** Causes for which somebody is still written to against their will come first. */

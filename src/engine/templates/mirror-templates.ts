@@ -27,8 +27,7 @@ import type { MirrorTemplates } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { type Findings, noFindings, type PlatformListing } from '../context/run-results.ts';
 import type { RunTally } from '../context/run-tally.ts';
-import { inTurns } from '../context/work-in-parts.ts';
-import { noteOpen, stageDecision, undoneIn } from '../plan/decide-changes.ts';
+import { decideCandidates, stageDecision, undoneIn } from '../plan/decide-changes.ts';
 import { endingIn, type ReadingRun, reasonOf, refuseEmpty } from '../read/source-read.ts';
 
 const kind = 'template';
@@ -117,21 +116,6 @@ export async function listTemplates(
   return { ...about, startedAt, endedAt, knownEntries };
 }
 
-/** Makes the templates candidates that may need a decision; of an undone run, those it changed. */
-export async function selectTemplates(run: RunContext, { listing }: Findings): Promise<void> {
-  const { candidates, stage } = run.snapshot;
-  if (run.undo) {
-    for await (const chunk of inTurns(run, run.undo.chunks())) run.undo.select(kind, chunk);
-    return;
-  }
-  const range = { kind, ...everything, absent: true } as const;
-  stage(() => {
-    if (listing) candidates.full(range);
-    else candidates.fast(range);
-    candidates.parked(kind);
-  });
-}
-
 interface Deciding {
   run: RunContext;
   templates: MirrorTemplates;
@@ -140,17 +124,8 @@ interface Deciding {
 }
 
 /** Decides about the candidates. While a change has no known outcome, nothing is planned. */
-export function decideTemplates(deciding: Deciding): void {
-  const { run } = deciding;
-  const open = new Set(run.snapshot.journal.open(kind).map(({ key }) => key));
-  const keys = run.snapshot.candidates.next(kind, '', all);
-  run.snapshot.stage(() => {
-    for (const key of keys) {
-      if (open.has(key)) noteOpen(run, { kind, key });
-      else decideOne(deciding, key);
-    }
-  });
-  run.progress({ stage: 'deciding', kind, done: keys.length, of: undefined });
+export async function decideTemplates(deciding: Deciding): Promise<void> {
+  await decideCandidates(deciding.run, kind, { decide: (key) => void decideOne(deciding, key) });
 }
 
 /** Makes the decision for one template. Returns the number of planned changes. */

@@ -44,6 +44,7 @@ import { type Findings, type RunResults, findingsOf } from '../context/run-resul
 import type { RunTally } from '../context/run-tally.ts';
 import { inTurns } from '../context/work-in-parts.ts';
 import { unfinishedIn } from '../erasure/pending/unfinished-erasures.ts';
+import { sayRejected } from '../report/problem-groups.ts';
 import type { WriteBackSummary } from '../report/run-summary.ts';
 
 /** At most so many opt-outs that the CRM rejected in earlier runs are listed. */
@@ -477,10 +478,6 @@ function spelledForCrm({ run, optOuts }: ReportDelivery, report: ReturnedRow): R
   const rows = run.snapshot.staging.desired(kind, report.email);
   const row = rows.find(({ id }) => id === report.crmId);
   return { ...report, email: (row && optOuts.spelling(row)) ?? report.email };
-}
-
-export function sayRejected(reason: string): string {
-  return `the CRM refused this opt-out: ${reason}`;
 }
 
 const metaName = 'returns';

@@ -108,6 +108,16 @@ export interface ApprovalSignature {
 
 type StoredSignature = ApprovalSignature & { number: number };
 
+/** The numbers of changes that a plan showed, or that a decision is about. */
+interface ListSize {
+  /** Those that wait, and how many of them are rejected. */
+  waiting: number;
+  rejected: number;
+  ended: number;
+  /** Since when the first of them waits, in milliseconds since the epoch; 0 if none does. */
+  since: number;
+}
+
 /** Changes of a plan that one decision can cover. `op` is the operation as plans show it. */
 export interface ChangeCount {
   guard: GuardClass;
@@ -342,9 +352,12 @@ function plansIn(db: Statements) {
   const plan = db.one<[plan: string], { undoes: string | null }>(
     'select undoes from held_plan where plan = ?',
   );
-  const since = db.value<[plan: string], number>(
-    `select min(h.at) from listed l join hold h on h.id = l.hold
-     where l.list = ? and h.ended_at is null`,
+  const size = db.only<[list: string], ListSize>(
+    `select count(*) filter (where h.ended_at is null) waiting,
+       count(*) filter (where h.ended_at is null and ${isRejected}) rejected,
+       count(*) filter (where h.ended_at is not null) ended,
+       coalesce(min(h.at) filter (where h.ended_at is null), 0) since
+     from listed l join hold h on h.id = l.hold where l.list = ?`,
   );
   const newest = db.values<[], string>(
     `select plan from held_plan where number in (
@@ -388,7 +401,7 @@ function plansIn(db: Statements) {
     const undoes = plan(whole(named) ?? named)?.undoes;
     if (undoes === undefined) return undefined;
     const { held } = counted({ list: named, approvals: [] });
-    return { plan: named, since: since(named) ?? 0, undoes, held };
+    return { plan: named, since: size(named).since, undoes, held };
   };
   return {
     /**
@@ -440,11 +453,7 @@ function plansIn(db: Statements) {
       `select 1 from hold h ${decided} where h.guard = @guard and h.ended_at is null
          and h.undoes = '' and d.verdict is null limit 1`,
     ),
-    /** Counts the changes that a list shows, that wait and that nobody rejected. */
-    countRows: db.number<[list: string]>(
-      `select count(*) n from hold h where h.id in (select hold from listed where list = ?)
-         and h.ended_at is null and not ${isRejected}`,
-    ),
+    size,
     /** Counts these records by what a decision can be limited to, and by their approval. */
     groups: (named: string, approvals: readonly string[]) => groups({ list: named, approvals }),
     /** Counts these records by guard: all, those without a decision, and those approved. */
@@ -477,10 +486,6 @@ function decisionsIn(db: Statements) {
     'insert or ignore into listed (list, hold) select @id, value from json_each(@holds)',
   );
   const isKnown = db.has<[id: string]>('select 1 from decision where id = ?');
-  const touched = db.has<[plan: string]>(
-    `select 1 from listed l join hold h on h.id = l.hold
-     where l.list = ? and (h.ended_at is not null or ${isRejected}) limit 1`,
-  );
   const told = 'd.id, d.plan, d.at, d.decided_by "by", d.reason, d.number';
   const sign = db.run<StoredSignature & { id: string }>(
     `insert or replace into approval_signature (decision, name, at, reason, signature, number)
@@ -512,8 +517,6 @@ function decisionsIn(db: Statements) {
       const changed = unlist({ id, holds }) + list({ id, holds });
       if (changed > 0) unsign(id);
     },
-    /** Returns whether a plan still shows all that it showed, and nothing of it was rejected. */
-    isUntouched: (plan: string) => !touched(plan),
     /** Returns the approvals that have not ended and are later than `since` (epoch ms). */
     approvals: db.all<[since: number], PlanDecision & { undoes: string | null }>(
       `select ${told}, p.undoes from decision d left join held_plan p on p.plan = d.plan
@@ -551,16 +554,6 @@ function decisionsIn(db: Statements) {
     /** Returns the lists with signatures. */
     signed: db.values<[], string>(
       'select distinct decision from approval_signature order by decision',
-    ),
-    /** Returns whether something that is listed was rejected and still waits. */
-    hasRejected: db.has<[list: string]>(
-      `select 1 from listed l join hold h on h.id = l.hold
-       where l.list = ? and h.ended_at is null and ${isRejected} limit 1`,
-    ),
-    /** Returns whether anything of a list to sign waits. */
-    isOpen: db.has<[list: string]>(
-      `select 1 from listed l join hold h on h.id = l.hold
-       where l.list = ? and h.ended_at is null limit 1`,
     ),
     /** Returns all changes of a list to sign, whether or not they still wait. */
     toSign: db.all<[list: string], ListedChange>(

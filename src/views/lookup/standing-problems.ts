@@ -8,15 +8,17 @@ import {
 import type { ProblemCause } from '../../domain/problem-causes.ts';
 import type { ProblemClass } from '../../domain/record-problem.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
-import { heldGroup, refusedReports } from '../../engine/finish/summarize-run.ts';
-import { groupProblems, type ProblemGroup } from '../../engine/report/problem-groups.ts';
-import { sayRejected } from '../../engine/write-back/report-opt-outs.ts';
+import {
+  groupProblems,
+  type ProblemGroup,
+  sayRejected,
+} from '../../engine/report/problem-groups.ts';
 import { approvingUndo, rejectedForMs } from '../../engine/report/guard-text.ts';
 import { byWords, changeName, instant } from '../../compose/output/format-values.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Config } from '../../config/config.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
-import { approvalIds } from '../../engine/guard/signed-approvals.ts';
+import { approvalIds } from '../../engine/guard/plan-decisions.ts';
 import type { Section, Text } from '../sections.ts';
 import { maskedText } from './person-names.ts';
 import type { Seen } from './seen-mirror.ts';
@@ -48,21 +50,17 @@ export function standingGroups(snapshot: Snapshot): ProblemGroup[] {
   const found = groupProblems();
   for (const kind of kinds) {
     for (const range of ranges.ofProblems(kind)) {
-      const known = problems.counted.known(range);
-      found.add(
-        kind,
-        known.filter((one) => one.class !== 'held'),
-      );
+      found.add(kind, problems.counted.known(range));
     }
-    found.add(kind, refusedReports(optOutReports.rejected(kind, most)));
   }
+  found.addRefusedReports(optOutReports.rejected('contact', most));
   // A group for each guard with changes that await approval.
   const plans = snapshot.holds.current();
   for (const guard of guardNames) {
     const [plan] = plans.toSorted((a, b) => b.held[guard] - a.held[guard]);
     if (!plan || plan.held[guard] === 0) continue;
     const stated = plan.undoes === null ? heldReason(snapshot, guard) : undefined;
-    found.put(heldGroup(guard, plan.held[guard], stated ?? awaits(plan)));
+    found.addHeld(guard, plan.held[guard], stated ?? awaits(plan));
   }
   return found.groups();
 }

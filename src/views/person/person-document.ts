@@ -34,7 +34,7 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import { examine, type Examined } from '../../engine/examine-person.ts';
 import { memberOf, openIn, storedCanaries } from '../../engine/guard/canaries.ts';
 import { tellCanary, rejectedForMs } from '../../engine/report/guard-text.ts';
-import { approvalIds } from '../../engine/guard/signed-approvals.ts';
+import { approvalIds } from '../../engine/guard/plan-decisions.ts';
 import type { Assembled, Shell } from '../../compose/process-shell.ts';
 import { approvalOf, instant, instantOrNull } from '../../compose/output/format-values.ts';
 import { absenceOf, successorsOf } from '../lookup/missing-people.ts';

@@ -21,12 +21,12 @@ import { quarantineOf } from '../../engine/context/circuit-breaker.ts';
 import { unfinishedIn } from '../../engine/erasure/pending/unfinished-erasures.ts';
 import { openIn, storedCanaries } from '../../engine/guard/canaries.ts';
 import { pastLimit } from '../../engine/guard/guard-counts.ts';
-import { isAnyLeft } from '../../engine/guard/plan-decisions.ts';
 import {
   approvalIds,
   approvalsInForce,
+  isAnyLeft,
   pendingApprovals,
-} from '../../engine/guard/signed-approvals.ts';
+} from '../../engine/guard/plan-decisions.ts';
 import { seenLimits } from '../../engine/plan/plan-summary.ts';
 import { rejectedForMs, tellCanary, type ToldCanary } from '../../engine/report/guard-text.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
@@ -371,6 +371,7 @@ function tellHeld(snapshot: Snapshot, { names, now, config }: Seen) {
   return holds.current().map(({ plan, since, undoes, held: counts }) => {
     const changes = holds.rows(plan, inForce, { most: changesShown });
     const { undecided, ready } = holds.counts(plan, inForce);
+    const { waiting, rejected } = holds.size(plan);
     return {
       plan,
       /** Whether all of it is approved, under this plan or another, so that no action is needed. */
@@ -385,7 +386,7 @@ function tellHeld(snapshot: Snapshot, { names, now, config }: Seen) {
       optOutsUntil: instantOrNull(passesAt(plan, counts)),
       /** The first changes that await approval, and how many more there are. */
       changes: changes.map(({ kind, key, op, part }) => ({ key: names({ kind, key }), op, part })),
-      more: holds.countRows(plan) - changes.length,
+      more: waiting - rejected - changes.length,
       /** The run that a plan of `undo` undoes. Only that command makes its changes. */
       ...(undoes !== null && { undoes }),
     };

@@ -5,10 +5,10 @@ import { publicKeyOf } from '../../../src/domain/values/ed25519-key.ts';
 import {
   approvePlan,
   rejectPlan,
+  signPart,
   signPlan,
   toSign,
 } from '../../../src/engine/guard/plan-decisions.ts';
-import { signPart } from '../../../src/engine/guard/signed-approvals.ts';
 import type { RunOptions } from '../../../src/engine/context/mirror-context.ts';
 import { exportOf, flag, hour, mirrored, range } from '../../support/engine/change-volume.ts';
 import type { Stage, StageOptions } from '../../support/engine/engine-stage.ts';

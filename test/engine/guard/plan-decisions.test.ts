@@ -136,7 +136,7 @@ describe('an approved part of a plan', () => {
     const ids = approvals.map(({ id }) => id);
     expect(holds.counts(plan, ids).undecided.opt_in).toBe(4);
     expect(holds.get(plan)?.held.opt_in).toBe(4);
-    expect(holds.countRows(plan)).toBe(8);
+    expect(holds.size(plan)).toMatchObject({ waiting: 8, rejected: 0, ended: 0 });
   });
 });
 

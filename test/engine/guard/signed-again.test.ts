@@ -5,10 +5,10 @@ import { publicKeyOf } from '../../../src/domain/values/ed25519-key.ts';
 import {
   type PartFilter,
   rejectPlan,
+  signPart,
   signPlan,
   toSign,
 } from '../../../src/engine/guard/plan-decisions.ts';
-import { signPart } from '../../../src/engine/guard/signed-approvals.ts';
 import type { Limit } from '../../../src/domain/guard-classes.ts';
 import { exportOf, hour, mirrored, person, range } from '../../support/engine/change-volume.ts';
 

@@ -6,7 +6,7 @@ import type { CircuitBreaker } from '../../../src/engine/context/circuit-breaker
 import type { MirrorContacts } from '../../../src/engine/context/mirror-context.ts';
 import type { RunContext } from '../../../src/engine/context/run-context.ts';
 import type { PlatformListing } from '../../../src/engine/context/run-results.ts';
-import { passOver, proveListing } from '../../../src/engine/observe/certified-listing.ts';
+import { passOver, proveListing } from '../../../src/engine/observe/observe-platform.ts';
 
 const NOON = Date.UTC(2026, 10, 20, 12);
 const MINUTE = 60_000;

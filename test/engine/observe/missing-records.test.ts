@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { Interrupted } from '../../../src/domain/errors.ts';
 import type { Answer, Request, Send } from '../../../src/domain/exchange.ts';
-import { unlisted } from '../../../src/engine/observe/certified-listing.ts';
+import { unlisted } from '../../../src/engine/observe/observe-platform.ts';
 import { createStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
 import { playsAll } from '../../support/extent.ts';
 
