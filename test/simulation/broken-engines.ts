@@ -220,7 +220,7 @@ export const brokenCanaries: readonly Broken[] = [
           // Whoever is planned counts as changed, if the hash is in the slice.
           sent: ({ guard, run }) => [
             ...canary.sent({ guard, run }),
-            ...[...ranges(guard)]
+            ...[...ranges({ guard })]
               .flatMap((range) => canary.keys({ ...range, guard }))
               .map((key) => ({ ...made, key })),
           ],

@@ -38,7 +38,7 @@ function stageAll(): void {
 
 function each(guard: 'delete' | 'opt_in', work: (guarded: Guarded) => void): number {
   let n = 0;
-  for (const span of snapshot.guarded.ranges(guard)) {
+  for (const span of snapshot.guarded.ranges({ guard })) {
     snapshot.stage(() => work({ ...span, guard }));
     n += 1;
   }
@@ -54,12 +54,12 @@ function fresh(guard: 'delete' | 'opt_in'): number {
 
 function withheld(guard: 'delete' | 'opt_in') {
   const { guarded: guarding } = snapshot;
-  return [...guarding.heldRanges(guard)].flatMap((span) => guarding.held({ ...span, guard }));
+  return [...guarding.heldRanges({ guard })].flatMap((span) => guarding.held({ ...span, guard }));
 }
 
 function counts(guard: 'delete' | 'opt_in') {
   const sum = { all: 0, unapproved: 0 };
-  for (const span of snapshot.guarded.askedRanges(guard)) {
+  for (const span of snapshot.guarded.askedRanges({ guard })) {
     const { all, unapproved } = snapshot.guarded.counts({ ...span, guard });
     sum.all += all;
     sum.unapproved += unapproved;
@@ -109,7 +109,7 @@ test('people held since an earlier run are withheld in any range', () => {
     if (guarded.after !== '') guarding.holdNew(guarded);
   });
   const stood = guarding.countHeld('delete');
-  for (const span of guarding.heldRanges('delete')) {
+  for (const span of guarding.heldRanges({ guard: 'delete' })) {
     holds.hold({ ...span, guard: 'delete' }, made);
   }
   snapshot.staging.clear();
@@ -173,7 +173,7 @@ describe('what is held again', () => {
       const now = { ...made, at, undoes: at === 5 ? undoes : '' };
       transaction(() => holds.hold(all(guard), now));
     }
-    return snapshot.holds.of('contact', next.key ?? at(1), []);
+    return snapshot.holds.of({ kind: 'contact', key: next.key ?? at(1), approvals: [] });
   }
 
   test.each<[string, Partial<Change>, string, number[]]>([

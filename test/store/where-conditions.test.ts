@@ -272,7 +272,7 @@ const cases: Record<string, Case> = {
     also: { says: ['unread'] },
     finds: ({ guarded: { withdrawals } }) =>
       withdrawals
-        .stated('contact', { ...everything, guard: 'opt_in' }, ['news'])
+        .stated({ ...everything, kind: 'contact', guard: 'opt_in', parts: ['news'] })
         .reduce((sum, { n }) => sum + n, 0),
   },
   'guarded.canary.sent': {

@@ -191,7 +191,8 @@ export const changesPage: Page = {
     request.mirror.read(request.user, ({ snapshot, names: known }) => {
       const { id: plan, query } = request;
       if (!snapshot?.holds.get(plan)) return nothingWaits;
-      const { filter, choices } = filterOf(request, snapshot.holds.groups(plan, []));
+      const groups = snapshot.holds.groups({ list: plan, approvals: [] });
+      const { filter, choices } = filterOf(request, groups);
       const from = Math.max(0, Math.trunc(Number(query['from'])) || 0);
       const page = { ...filter, from, most: rowsPerPage + 1 };
       const found = snapshot.holds.rows(plan, [], page);

@@ -25,6 +25,7 @@ import type { Mirror, MirrorContacts } from '../context/mirror-context.ts';
 import { shortHash } from '../context/person-identity.ts';
 import { personIsLocked, idsAt, mostRecords, rowOf } from '../read/partial-read.ts';
 import { begun, keep, unfinishedIn } from './pending/unfinished-erasures.ts';
+import { everything } from '../../store/database/key-range.ts';
 import { storedFact } from '../../store/database/meta-table.ts';
 import { judge, weekMs } from '../report/guard-rules.ts';
 
@@ -150,7 +151,7 @@ function passesGuard({ snapshot, guards, clock }: Mirror, key: Key): boolean {
     unapproved: 1,
     week: week.length,
     get of() {
-      return shaping.owned('contact').all;
+      return shaping.owned({ kind: 'contact', ...everything, domain: '' }).all;
     },
   } as const;
   // Events arrive one by one, so the guard's rules about the shape of a plan do not apply.

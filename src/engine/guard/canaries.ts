@@ -84,9 +84,9 @@ export function* deferToCanaries(
     const next = yield* firstOf(run, guard, { seed: canary.seed, most: room, among });
     for (const { key } of next) passing.add(key);
   }
-  yield* eachPart(guarded.ranges(guard), (range) => {
-    const keys = guarded.canary.keys({ ...range, guard }).filter((key) => !passing.has(key));
-    if (keys.length > 0) stage(() => guarded.deferSome({ ...range, guard, keys, by: 'canary' }));
+  yield* eachPart(guarded.ranges({ guard }), (range) => {
+    const keys = guarded.canary.keys(range).filter((key) => !passing.has(key));
+    if (keys.length > 0) stage(() => guarded.deferSome({ ...range, keys, by: 'canary' }));
   });
   return book;
 }
@@ -135,8 +135,8 @@ function* beginIfDue(
   const because = isTemplate ? ('templates' as const) : book.occasion;
   if (!because) return book;
   let planned = 0;
-  yield* eachPart(guarded.ranges(guard), (range) => {
-    planned += guarded.canary.keys({ ...range, guard }).length;
+  yield* eachPart(guarded.ranges({ guard }), (range) => {
+    planned += guarded.canary.keys(range).length;
   });
   if (planned === 0) return book;
   let { floor } = policy;
@@ -170,10 +170,10 @@ function* firstOf(
   const { guarded } = snapshot;
   const hashOf = hasher(seed);
   let first: { key: Key; hash: string }[] = [];
-  yield* eachPart(guarded.ranges(guard), (range) => {
+  yield* eachPart(guarded.ranges({ guard }), (range) => {
     const last = first.length < most ? undefined : first.at(-1)?.hash;
     const nearer = guarded.canary
-      .keys({ ...range, guard })
+      .keys(range)
       .filter(among)
       .map((key) => ({ key, hash: hashOf(key) }))
       .filter(({ hash }) => last === undefined || hash < last);

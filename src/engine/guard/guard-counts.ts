@@ -40,8 +40,8 @@ const pageOfIds = 500;
 export function* shapeOf(run: Whole, guard: GuardClass): Steps<Shape> {
   const { guarded, shaping, stage } = run.snapshot;
   const domains = new Set<string>();
-  yield* eachPart(guarded.ranges(guard), (range) => {
-    for (const domain of shaping.domains({ ...range, guard })) domains.add(domain);
+  yield* eachPart(guarded.ranges({ guard }), (range) => {
+    for (const domain of shaping.domains(range)) domains.add(domain);
     return domains.size <= 1;
   });
   let domainShare: number | undefined;
@@ -50,8 +50,8 @@ export function* shapeOf(run: Whole, guard: GuardClass): Steps<Shape> {
     domainShare = all === 0 ? 0 : same / all;
   }
   shaping.clearIds();
-  yield* eachPart(guarded.ranges(guard), (range) => {
-    stage(() => shaping.addIds({ ...range, guard }));
+  yield* eachPart(guarded.ranges({ guard }), (range) => {
+    stage(() => shaping.addIds(range));
   });
   const rows = new Set<number>();
   let last: FreshId | undefined;
@@ -78,7 +78,7 @@ function* ownedOf(
 ): Steps<{ all: number; same: number }> {
   const owned = { all: 0, same: 0 };
   yield* eachPart(ranges.ofRecorded(kind), (range) => {
-    const { all, same } = shaping.owned(kind, { range, domain });
+    const { all, same } = shaping.owned({ ...range, domain });
     owned.all += all;
     owned.same += same;
   });
@@ -120,7 +120,7 @@ export function* judgeSwapped(
   return undefined;
 }
 
-const optIns = 'opt_in';
+const optIns = 'opt_in' as const;
 
 /** Counts who turns from `other` to yes and back, in all channels and in each, if many do. */
 function* turnsOf(
@@ -129,16 +129,16 @@ function* turnsOf(
 ): Steps<Turns[]> {
   const { guarded, ranges, shaping } = run.snapshot;
   const toYes: CountsByPart = new Map();
-  yield* eachPart(guarded.ranges(optIns), (range) => {
-    addCounts(toYes, shaping.turnedIn({ ...range, guard: optIns }, other));
+  yield* eachPart(guarded.ranges({ guard: optIns }), (range) => {
+    addCounts(toYes, shaping.turnedIn({ ...range, from: other }));
   });
   // Counting everybody is slow, and needed only where they are enough.
   if ([...toYes.values()].every((n) => n < fewTurns)) return [];
   const toNo: CountsByPart = new Map();
   const of: CountsByPart = new Map();
   yield* eachPart(ranges.ofStated(guardedKind), (range) => {
-    addCounts(toNo, shaping.turnedOut(guardedKind, { range, parts, to: other }));
-    addCounts(of, shaping.stating(guardedKind, { range, parts }));
+    addCounts(toNo, shaping.turnedOut({ ...range, parts, to: other }));
+    addCounts(of, shaping.stating({ ...range, parts }));
   });
   return [...toYes].map(([part, n]) => ({
     toYes: n,
@@ -182,13 +182,13 @@ export function* judgeWithdrawals(
   const { guarded, ranges } = run.snapshot;
   const { withdrawals } = guarded;
   let fresh = 0;
-  yield* eachPart(guarded.ranges(of), (range) => {
-    fresh += withdrawals.fresh({ ...range, guard: of });
+  yield* eachPart(guarded.ranges({ guard: of }), (range) => {
+    fresh += withdrawals.fresh(range);
   });
   if (fresh === 0) return undefined;
   const all: CountsByPart = new Map();
-  yield* eachPart(guarded.askedRanges(of), (range) => {
-    addCounts(all, withdrawals.all({ ...range, guard: of }));
+  yield* eachPart(guarded.askedRanges({ guard: of }), (range) => {
+    addCounts(all, withdrawals.all(range));
   });
   const out: CountsByPart = new Map();
   const judged = () =>
@@ -200,7 +200,7 @@ export function* judgeWithdrawals(
   const { recordType: name } = guardRows[of];
   const channels = contacts?.channels ?? [];
   yield* eachPart(ranges.ofStated(name), (range) => {
-    addCounts(out, withdrawals.stated(name, { ...range, guard: of }, channels));
+    addCounts(out, withdrawals.stated({ ...range, guard: of, parts: channels }));
   });
   return judged();
 }
@@ -208,8 +208,8 @@ export function* judgeWithdrawals(
 /** Withholds all opt-ins of these people. Everybody else is judged as usual. */
 export function* holdWithdrawn({ snapshot }: Whole, of: GuardClass): Steps {
   const { guarded, stage } = snapshot;
-  yield* eachPart(guarded.ranges(of), (range) => {
-    stage(() => void guarded.withdrawals.hold({ ...range, guard: of }));
+  yield* eachPart(guarded.ranges({ guard: of }), (range) => {
+    stage(() => void guarded.withdrawals.hold(range));
   });
 }
 
@@ -240,7 +240,7 @@ export function populationsOf(
     const channels = name === 'contact' ? (parts.contacts?.channels ?? []) : [];
     let n = 0;
     yield* eachPart(shaping.spansOfKnown(name), (range) => {
-      n += shaping.subscribed(name, { ...range, guard }, channels);
+      n += shaping.subscribed({ ...range, guard, parts: channels });
       return n < enough;
     });
     return n;
@@ -267,7 +267,7 @@ export function populationsOf(
       const { recordType: kind } = guardRows[of];
       let n = 0;
       yield* eachPart(shaping.spansOfKnown(kind), (range) => {
-        n += shaping.known(kind, range);
+        n += shaping.known(range);
       });
       return n;
     },

@@ -96,7 +96,7 @@ export async function holdWithheld(run: RunContext): Promise<void> {
 function* eachHeld({ guarded }: Snapshot, work: (guarded: Guarded) => void) {
   if (guarded.countChanges() === 0) return;
   for (const guard of guardNames) {
-    yield* eachPart(guarded.heldRanges(guard), (range) => work({ ...range, guard }));
+    yield* eachPart(guarded.heldRanges({ guard }), work);
   }
 }
 
@@ -227,7 +227,8 @@ export function closeApprovals(results: RunResults): RecordTypeName[] {
   const isSettled = !run.firstLoad && absenceCounts && still();
   const settled = whole.filter((kind) => kind === 'template' || isSettled);
   const others = recordTypes.filter((kind) => run[`${kind}s`] && !settled.includes(kind));
-  for (const { id } of approvals) if (!holds.isAbout(id, others)) holds.end(id, at);
+  for (const { id } of approvals)
+    if (!holds.isAbout({ list: id, kinds: others })) holds.end(id, at);
   return settled;
 }
 
@@ -259,8 +260,8 @@ export async function closeHolds(
     const isRead = known.has(kind) && onlyKey(run) === undefined && whole && certified;
     const isPlanned = isRead && !failure && !run.stop.aborted && results.plan !== undefined;
     const tells = (timedGuards.has(guard) && isPlanned) || settled.includes(kind);
-    for await (const span of inTurns(run, holds.ranges(guard))) {
-      const range = { ...span, guard, at };
+    for await (const span of inTurns(run, holds.ranges({ guard }))) {
+      const range = { ...span, at };
       const but = supersededKeys(run);
       transaction(() => {
         holds.endDone(range, by);

@@ -294,8 +294,8 @@ type Ranged = (guarded: Snapshot['guarded'], range: Guarded) => void;
 function* eachRange({ round, of: guard, isPlanned }: Judging, work: Ranged): Steps {
   if (!isPlanned) return;
   const { guarded, stage } = round.run.snapshot;
-  yield* eachPart(guarded.ranges(guard), (range) => {
-    stage(() => work(guarded, { ...range, guard }));
+  yield* eachPart(guarded.ranges({ guard }), (range) => {
+    stage(() => work(guarded, range));
   });
 }
 
@@ -342,8 +342,8 @@ function* countUnplanned({ run, known }: Round, of: GuardClass): Steps<number> {
   const { whole, certified } = findingsOf(known, guardRows[of].recordType);
   let n = 0;
   if (whole && certified) return n;
-  yield* eachPart(holds.ranges(of), (range) => {
-    n += holds.countUnplanned({ ...range, guard: of });
+  yield* eachPart(holds.ranges({ guard: of }), (range) => {
+    n += holds.countUnplanned(range);
   });
   return n;
 }
@@ -387,8 +387,8 @@ function* volumeOf(round: Round, of: GuardClass, fresh: number): Steps<ChangeVol
   // Stated opt-outs that are held or approved do not count against later ones.
   const leavesOut = !guardRows[of].countsHeld && onlyKey(run) === undefined;
   let asked = 0;
-  yield* eachPart(guarded.askedRanges(of), (range) => {
-    const { all, unapproved, judged } = guarded.counts({ ...range, guard: of });
+  yield* eachPart(guarded.askedRanges({ guard: of }), (range) => {
+    const { all, unapproved, judged } = guarded.counts(range);
     asked += all;
     volume.all += leavesOut ? judged : all;
     volume.unapproved += leavesOut ? judged : unapproved;

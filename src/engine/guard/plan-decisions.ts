@@ -211,7 +211,7 @@ function toApprove(
   const isCreated = (key: string): boolean =>
     created.has(key) ||
     snapshot.holds
-      .of('contact', key, inForce)
+      .of({ kind: 'contact', key, approvals: inForce })
       .some(({ verdict, op }) => verdict === 'approved' && op === 'create');
   const isMade = ({ isFurther, key }: HeldChange): boolean => isFurther === 0 || isCreated(key);
   const made = chosen.filter(isMade);

@@ -52,8 +52,8 @@ export function* holdAsked(
   if (asks.length === 0 || onlyKey(run) !== undefined) return undefined;
   const { guarded, stage } = run.snapshot;
   let n = 0;
-  yield* eachPart(guarded.ranges(guard), (range) => {
-    stage(() => void (n += guarded.holdAsked({ ...range, guard })));
+  yield* eachPart(guarded.ranges({ guard }), (range) => {
+    stage(() => void (n += guarded.holdAsked(range)));
   });
   if (n === 0) return undefined;
   return { by: canary === undefined ? 'rule' : 'canary', says: asks.join('; ') };
@@ -77,8 +77,8 @@ export function* askRules(
     const { configKey, recordType } = guardRows[guard];
     let records = 0;
     if (classes.includes(guard)) {
-      yield* eachPart(guarded.ranges(guard), (range) => {
-        const counts = guarded.askable({ ...range, guard });
+      yield* eachPart(guarded.ranges({ guard }), (range) => {
+        const counts = guarded.askable(range);
         records += counts.records;
         for (const { op, n } of counts.ops) count(plan, op, n);
       });

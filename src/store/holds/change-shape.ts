@@ -7,11 +7,12 @@ import { standsOf } from './hold-sql.ts';
 import { countedByPart, type Counts, isNew, withdraws } from './judged-changes.ts';
 import {
   everything,
+  type Guarded,
   inRange,
   isGuarded,
-  rangesBy,
-  type Guarded,
   type KeyRange,
+  rangesBy,
+  type RecordRange,
 } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 
@@ -19,10 +20,7 @@ import type { Statements } from '../database/prepared-statements.ts';
 export type NotIn = 'opt_out' | 'none';
 
 /** A range of records, and the parts that count. */
-export interface InParts {
-  range: KeyRange;
-  parts: readonly string[];
-}
+type InParts = RecordRange & { parts: readonly string[] };
 
 /** A noted id of the source. */
 export interface FreshId {
@@ -49,50 +47,40 @@ const knownRows = rowsOf((row) => `${row}.ownership <> 'noted'`);
 
 function knownIn(db: Statements) {
   const domainOf = `substr(key, instr(key, '@') + 1)`;
-  const domains = db.all<Guarded, { domain: string }>(
-    `select distinct ${domainOf} domain from temp.planned where ${isGuarded} and ${isNew} limit 2`,
-  );
-  const owned = db.one<KeyRange & { kind: string; domain: string }, { all: number; same: number }>(
-    `select count(*) "all", coalesce(sum(${domainOf} = @domain), 0) same from recorded
-     where ${inRange('recorded')} and ownership <> 'noted'`,
-  );
-  const of = ['recorded', 'temp.noted'];
-  const ranges = rangesBy(db, { column: 'key', of, where: 'kind = @kind' });
-  const known = db.one<KeyRange & { kind: string }, { n: number }>(
-    `select count(*) n from (${knownRows})`,
-  );
+  const ranges = rangesBy(db, {
+    column: 'key',
+    of: ['recorded', 'temp.noted'],
+    where: 'kind = @kind',
+  });
   const isAsked = ['temp.planned', 'temp.judged'].map(
     (table) => `exists (select 1 from ${table} t
       where t.guard = @guard and t.key = k.key and t.kind = k.kind)`,
   );
-  const subscribed = db.one<Guarded & { kind: string; parts: string }, { n: number }>(
-    `select count(*) n from (${knownRows}) k
-     where instr(k.body, '"opt_in"') > 0
-       and exists (select 1 from json_each(k.body, '$.channels') c
-         where c.value ->> '$.is' = 'opt_in' and c.key in (select value from json_each(@parts)))
-       and not (${isAsked.join(' or ')})`,
-  );
   return {
     /** Returns the mail domains of the people with new changes, at most two. */
-    domains: (guarded: Guarded) => domains(guarded).map(({ domain }) => domain),
-    /**
-     * Counts the owned records of a range (by default of all ranges), and those with this mail
-     * domain.
-     */
-    owned: (
-      kind: RecordTypeName,
-      { range, domain }: { range: KeyRange; domain: string } = { range: everything, domain: '' },
-    ) => owned({ kind, domain, ...range }) ?? { all: 0, same: 0 },
+    domains: db.values<Guarded, string>(
+      `select distinct ${domainOf} from temp.planned where ${isGuarded} and ${isNew} limit 2`,
+    ),
+    /** Counts the owned records of a range, and those with this mail domain. */
+    owned: db.only<RecordRange & { domain: string }, { all: number; same: number }>(
+      `select count(*) "all", coalesce(sum(${domainOf} = @domain), 0) same from recorded
+       where ${inRange('recorded')} and ownership <> 'noted'`,
+    ),
     /** Yields the key ranges of all records that are recorded, or noted by a decision. */
-    spansOfKnown: (kind: RecordTypeName) => ranges({ kind }),
+    spansOfKnown: (kind: RecordTypeName): Generator<RecordRange> => ranges({ kind }),
     /** Counts the owned records of a range, including those that a decision of this run adopts. */
-    known: (kind: RecordTypeName, range: KeyRange) => known({ kind, ...range })?.n ?? 0,
+    known: db.number<RecordRange>(`select count(*) n from (${knownRows})`),
     /**
      * Counts the owned records that are subscribed to one of these channels and have no change of
      * this class in this run.
      */
-    subscribed: (kind: RecordTypeName, guarded: Guarded, parts: readonly string[]) =>
-      subscribed({ kind, ...guarded, parts: JSON.stringify(parts) })?.n ?? 0,
+    subscribed: db.number<InParts & Guarded>(
+      `select count(*) n from (${knownRows}) k
+       where instr(k.body, '"opt_in"') > 0
+         and exists (select 1 from json_each(k.body, '$.channels') c
+           where c.value ->> '$.is' = 'opt_in' and c.key in (select value from json_each(@parts)))
+         and not (${isAsked.join(' or ')})`,
+    ),
   };
 }
 
@@ -145,37 +133,32 @@ function turnsIn(db: Statements) {
   const stated = (of: string, part: string, says: string): string => `exists (
     select 1 from stated s
     where s.kind = ${of}.kind and s.key = ${of}.key and s.part = ${part} and s.says ${says})`;
-  const turnedIn = db.all<Guarded & { from: NotIn }, Counts[number]>(
-    countedByPart(`select key, part from temp.planned indexed by planned_by_guard
-       where ${isGuarded} and ${isNew} and not ${standsOf('planned')}
-         and iif(@from = 'opt_out', ${withdraws('planned')}, not ${withdraws('planned')}
-           and ${stated('planned', 'planned.part', "= 'none'")}
-           and not ${stated('planned', 'planned.part', "<> 'none'")})`),
-  );
-  type Parts = KeyRange & { kind: string; parts: string };
   const isPart = 'in (select value from json_each(@parts))';
-  const stating = db.all<Parts, Counts[number]>(
-    countedByPart(`select key, part from stated
-       where ${inRange('stated')} and gone_at is null
-         and says in ('opt_in', 'opt_out') and part ${isPart}`),
-  );
-  const turnedOut = db.all<Parts & { to: NotIn }, Counts[number]>(
-    countedByPart(`select d.key, c.key part from temp.desired d, json_each(d.body, '$.channels') c
-       where ${inRange('d')} and c.key ${isPart}
-         and ${stated('d', 'c.key', "= 'opt_in'")} and not ${stated('d', 'c.key', "= 'opt_out'")}
-       group by d.key, c.key having max(coalesce(c.value, 'none')) = @to`),
-  );
   return {
     /**
      * Counts the records with a new change of the class, of which the source had stated `from`
      * before this run. Left out is what an earlier run has withheld.
      */
-    turnedIn: (guarded: Guarded, from: NotIn) => turnedIn({ ...guarded, from }),
+    turnedIn: db.all<Guarded & { from: NotIn }, Counts[number]>(
+      countedByPart(`select key, part from temp.planned indexed by planned_by_guard
+         where ${isGuarded} and ${isNew} and not ${standsOf('planned')}
+           and iif(@from = 'opt_out', ${withdraws('planned')}, not ${withdraws('planned')}
+             and ${stated('planned', 'planned.part', "= 'none'")}
+             and not ${stated('planned', 'planned.part', "<> 'none'")})`),
+    ),
     /** Counts the records of which the source had stated an opt-in, and now states `to` instead. */
-    turnedOut: (kind: RecordTypeName, { range, parts, to }: InParts & { to: NotIn }) =>
-      turnedOut({ kind, ...range, parts: JSON.stringify(parts), to }),
+    turnedOut: db.all<InParts & { to: NotIn }, Counts[number]>(
+      countedByPart(`select d.key, c.key part
+         from temp.desired d, json_each(d.body, '$.channels') c
+         where ${inRange('d')} and c.key ${isPart}
+           and ${stated('d', 'c.key', "= 'opt_in'")} and not ${stated('d', 'c.key', "= 'opt_out'")}
+         group by d.key, c.key having max(coalesce(c.value, 'none')) = @to`),
+    ),
     /** Counts the records of which the source has stated an opt-in or an opt-out. */
-    stating: (kind: RecordTypeName, { range, parts }: InParts) =>
-      stating({ kind, ...range, parts: JSON.stringify(parts) }),
+    stating: db.all<InParts, Counts[number]>(
+      countedByPart(`select key, part from stated
+         where ${inRange('stated')} and gone_at is null
+           and says in ('opt_in', 'opt_out') and part ${isPart}`),
+    ),
   };
 }

@@ -12,7 +12,7 @@
 import type { Op } from '../../domain/change.ts';
 import { byGuard, guardClasses, type GuardClass, guardNames } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
-import { isGuarded, most, rangesBy, type Guarded } from '../database/key-range.ts';
+import { type Guarded, isGuarded, most, rangesBy, type RecordName } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import { approvalCounterIn, orderColumn } from '../tables/approval-order.ts';
 import { apartMs } from '../../domain/clock.ts';
@@ -215,11 +215,6 @@ function waitingIn(db: Statements) {
        and (h.wanted = 0 or h.is_listed < @isListed)
        and exists (select 1 from (${heldNow} and ${isGuarded}) w where ${isSame})`,
   );
-  const ranges = rangesBy(db, {
-    column: 'key',
-    of: ['hold indexed by hold_open'],
-    where: "guard = @guard and ended_at is null and undoes = ''",
-  });
   const oldest = db.value<Began & { guard: GuardClass; plan: string | undefined }, number>(
     `select min(${began}) from hold s where s.guard = @guard and s.ended_at is null
        and s.undoes = '' and ${began} > @by
@@ -246,7 +241,11 @@ function waitingIn(db: Statements) {
       again({ ...guarded, ...made });
     },
     /** Yields the key ranges of what waits of a class. */
-    ranges: (guard: GuardClass) => ranges({ guard }),
+    ranges: rangesBy(db, {
+      column: 'key',
+      of: ['hold indexed by hold_open'],
+      where: "guard = @guard and ended_at is null and undoes = ''",
+    }),
     /**
      * Returns the start of the longest wait, by our clock, of what began to wait after `by` and, if
      * `plan` is given, is shown in that plan. Returns undefined if nothing did.
@@ -337,11 +336,6 @@ function plansIn(db: Statements) {
        where l.list = @other and h.guard = @guard and h.ended_at is null
          and not exists (select 1 from listed o where o.list = @list and o.hold = l.hold))`,
   );
-  const groups = db.all<InList, HeldGroup>(
-    `select h.guard, iif(${further}, 'create', h.op) op, h.part,
-       iif(d.verdict = 'approved', d.id, null) approval, count(distinct h.key) n
-     from hold h ${decided} where ${isShownIn} group by 1, 2, 3, 4 order by 1, 2, 3, 4`,
-  );
   const counts = db.all<InList, { guard: GuardClass; held: number; open: number; ready: number }>(
     `select h.guard, count(distinct h.key) held,
        count(distinct iif(d.verdict is null, h.key, null)) open,
@@ -381,16 +375,6 @@ function plansIn(db: Statements) {
     `insert or ignore into listed (list, hold)
      select @plan, h.id from (${heldNow}) w join hold h on ${isSame}`,
   );
-  const about = db.has<{ list: string; kinds: readonly RecordTypeName[] }>(
-    `select 1 from hold h where ${isIn} and h.kind in (select value from json_each(@kinds)) limit 1`,
-  );
-  const ofRecord = db.all<
-    { kind: RecordTypeName; key: Key; approvals: readonly string[] },
-    HeldRecord
-  >(
-    `select ${heldColumns} from hold h ${decided}
-     where h.kind = @kind and h.key = @key and h.ended_at is null and h.undoes = '' ${order}`,
-  );
   const counted = (of: InList) => {
     const found = counts(of);
     const sum = (name: 'held' | 'open' | 'ready') =>
@@ -427,7 +411,10 @@ function plansIn(db: Statements) {
     /** Returns the plan that a decision is about; of a plan, the plan itself. */
     wholeOf: (named: string) => whole(named) ?? named,
     /** Returns whether a list has a change of one of these record types. */
-    isAbout: (named: string, kinds: readonly RecordTypeName[]) => about({ list: named, kinds }),
+    isAbout: db.has<{ list: string; kinds: readonly RecordTypeName[] }>(
+      `select 1 from hold h
+       where ${isIn} and h.kind in (select value from json_each(@kinds)) limit 1`,
+    ),
     /** Returns what a list shows that waits and that nobody rejected elsewhere, in order. */
     rows: (
       named: string,
@@ -455,12 +442,18 @@ function plansIn(db: Statements) {
     ),
     size,
     /** Counts these records by what a decision can be limited to, and by their approval. */
-    groups: (named: string, approvals: readonly string[]) => groups({ list: named, approvals }),
+    groups: db.all<InList, HeldGroup>(
+      `select h.guard, iif(${further}, 'create', h.op) op, h.part,
+         iif(d.verdict = 'approved', d.id, null) approval, count(distinct h.key) n
+       from hold h ${decided} where ${isShownIn} group by 1, 2, 3, 4 order by 1, 2, 3, 4`,
+    ),
     /** Counts these records by guard: all, those without a decision, and those approved. */
-    counts: (named: string, approvals: readonly string[]) => counted({ list: named, approvals }),
+    counts: counted,
     /** Returns what waits of a record, with the decisions about it. */
-    of: (kind: RecordTypeName, key: Key, approvals: readonly string[]) =>
-      ofRecord({ kind, key, approvals }),
+    of: db.all<RecordName & { approvals: readonly string[] }, HeldRecord>(
+      `select ${heldColumns} from hold h ${decided}
+       where h.kind = @kind and h.key = @key and h.ended_at is null and h.undoes = '' ${order}`,
+    ),
   };
 }
 

@@ -186,8 +186,6 @@ function releasingIn(db: Statements) {
 function countsIn(db: Statements) {
   const where = 'guard = @guard';
   const planned = 'temp.planned indexed by planned_by_guard';
-  const ranges = rangesBy(db, { column: 'key', of: [planned], where });
-  const askedRanges = rangesBy(db, { column: 'key', of: [planned, 'temp.judged'], where });
   const arm = (by: string, table: string) => `select kind, key, ${by} is not null approved,
     ${by} is null and not ${standsOf('t')} judged from ${table} where ${isGuarded}`;
   const all = [
@@ -223,9 +221,9 @@ function countsIn(db: Statements) {
       'select distinct guard from temp.planned indexed by planned_by_guard where guard is not null',
     ),
     /** Yields the key ranges of the staged changes of a class. */
-    ranges: (guard: GuardClass) => ranges({ guard }),
+    ranges: rangesBy(db, { column: 'key', of: [planned], where }),
     /** Yields the key ranges of all changes of this run, including those released or held. */
-    askedRanges: (guard: GuardClass) => askedRanges({ guard }),
+    askedRanges: rangesBy(db, { column: 'key', of: [planned, 'temp.judged'], where }),
     /** Counts the records with a change neither approved nor released earlier in this run. */
     fresh: db.number<Guarded>(distinct(`from temp.planned where ${isGuarded} and ${isNew}`)),
     /**
@@ -283,16 +281,7 @@ export interface SentChange {
 
 /** Holds changes, or leaves them to a later run. */
 function holdingIn(db: Statements) {
-  const ranges = rangesBy(db, {
-    column: 'key',
-    of: ['temp.judged indexed by judged_by_guard'],
-    where: `guard = @guard and "is" = 'held'`,
-  });
   const left = `held = 0 and not ${isUrgent('planned')}`;
-  const keys = db.values<Guarded, Key>(
-    `select distinct key from temp.planned indexed by planned_by_guard
-     where ${isGuarded} and held = 0 and not ${isStated('planned')}`,
-  );
   return {
     /** Removes the changes of a range from the plan that somebody has rejected. */
     reject: judging(db, 'rejected', isRejected),
@@ -324,7 +313,11 @@ function holdingIn(db: Statements) {
            and w.guard = @by and w.kind = planned.kind and w.key = planned.key)`,
     ),
     /** Yields the key ranges of the held changes of a class. */
-    heldRanges: (guard: GuardClass) => ranges({ guard }),
+    heldRanges: rangesBy(db, {
+      column: 'key',
+      of: ['temp.judged indexed by judged_by_guard'],
+      where: `guard = @guard and "is" = 'held'`,
+    }),
     /** Returns the held changes of a range, in key order. */
     held: db.all<Guarded, JudgedChange>(
       `select kind, key, op, part, target, body, phase, guard, stated from temp.judged
@@ -337,7 +330,10 @@ function holdingIn(db: Statements) {
     ),
     canary: {
       /** Returns the records of a range with a change that a canary is about and that can pass. */
-      keys,
+      keys: db.values<Guarded, Key>(
+        `select distinct key from temp.planned indexed by planned_by_guard
+         where ${isGuarded} and held = 0 and not ${isStated('planned')}`,
+      ),
       /** Counts the records with a change that an approval lets pass in this run. */
       countApproved: db.number<[GuardClass]>(
         `select count(*) n from (
@@ -398,21 +394,6 @@ function withdrawalsIn(db: Statements) {
     where ${isGuarded} and withdraws and "is" ${which}`;
   const hasEnded = `m.value ->> '$.is' = 'opt_in' or m.value ->> '$.by' = 'platform'
     or m.value ->> '$.released' is not null or m.value ->> '$.settled' is not null`;
-  const stated = db.all<Guarded & { kind: string; parts: readonly string[] }, Counts[number]>(
-    countedByPart(
-      withFields(`select s.kind, s.key, s.part from stated s
-       where ${inRange('s')} and s.says in ('opt_out', 'unread') and s.gone_at is null
-         and s.part in (select value from json_each(@parts))
-         and not exists (
-           select 1 from recorded r, json_each(r.body, '$.channels') m
-           where r.kind = s.kind and r.key = s.key and m.key = s.part and (${hasEnded}))
-         and not exists (
-           select 1 from temp.desired d, json_each(d.body, '$.channels') c
-           where d.kind = s.kind and d.key = s.key and d.id = s.id and d.reason is null
-             and c.key = s.part and c.value is null)
-       union all ${judged("= 'passed'")}`),
-    ),
-  );
   return {
     /** Counts the records with such a change that is new (`isNew`). */
     fresh: db.number<Guarded>(
@@ -434,8 +415,21 @@ function withdrawalsIn(db: Statements) {
      * own doing, gone from the source, or silent now. Records whose opt-out this run has withdrawn
      * still count.
      */
-    stated: (kind: RecordTypeName, guarded: Guarded, parts: readonly string[]) =>
-      stated({ kind, ...guarded, parts }),
+    stated: db.all<Guarded & { kind: string; parts: readonly string[] }, Counts[number]>(
+      countedByPart(
+        withFields(`select s.kind, s.key, s.part from stated s
+         where ${inRange('s')} and s.says in ('opt_out', 'unread') and s.gone_at is null
+           and s.part in (select value from json_each(@parts))
+           and not exists (
+             select 1 from recorded r, json_each(r.body, '$.channels') m
+             where r.kind = s.kind and r.key = s.key and m.key = s.part and (${hasEnded}))
+           and not exists (
+             select 1 from temp.desired d, json_each(d.body, '$.channels') c
+             where d.kind = s.kind and d.key = s.key and d.id = s.id and d.reason is null
+               and c.key = s.part and c.value is null)
+         union all ${judged("= 'passed'")}`),
+      ),
+    ),
     /** Holds all new changes of the class to the records that `fresh` counts. */
     hold: judging(
       db,

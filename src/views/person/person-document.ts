@@ -218,7 +218,7 @@ function documentOf(reading: Reading) {
   const { approvers, guards } = config;
   const waiting = isPast
     ? []
-    : snapshot.holds.of(kind, key, approvalIds(snapshot, { approvers, now }));
+    : snapshot.holds.of({ kind, key, approvals: approvalIds(snapshot, { approvers, now }) });
   const document = {
     mirror: config.mirror,
     person: names({ kind, key }),

@@ -150,7 +150,7 @@ export function readApprovals(snapshot: Snapshot, { config, now }: Seen, status:
         (at > named.indexOf(plan) || !holds.covers(plan, other, guard)),
     );
   const plans = status.held.map((held) => {
-    const all = holds.groups(held.plan, ids);
+    const all = holds.groups({ list: held.plan, approvals: ids });
     const causes = guardNames.flatMap((guard) => {
       const groups = all.filter((group) => group.guard === guard);
       if (groups.length === 0 || isShownElsewhere(held.plan, guard)) return [];
@@ -179,7 +179,9 @@ export function readApprovals(snapshot: Snapshot, { config, now }: Seen, status:
     waiting,
     lately: holds.decidedLately(approvalsShown),
     /** What is rejected, by the hash of the part. */
-    rejected: new Map(holds.rejections().map(({ id }) => [id, holds.groups(id, [])])),
+    rejected: new Map(
+      holds.rejections().map(({ id }) => [id, holds.groups({ list: id, approvals: [] })]),
+    ),
   };
 }
 

@@ -370,7 +370,7 @@ function tellHeld(snapshot: Snapshot, { names, now, config }: Seen) {
   };
   return holds.current().map(({ plan, since, undoes, held: counts }) => {
     const changes = holds.rows(plan, inForce, { most: changesShown });
-    const { undecided, ready } = holds.counts(plan, inForce);
+    const { undecided, ready } = holds.counts({ list: plan, approvals: inForce });
     const { waiting, rejected } = holds.size(plan);
     return {
       plan,
@@ -411,7 +411,7 @@ function tellDecisions(snapshot: Snapshot, { now, config }: Seen) {
       plan,
       /** The hash of the rejected part, under which the rejection can be taken back. */
       part,
-      ...holds.counts(part, []).held,
+      ...holds.counts({ list: part, approvals: [] }).held,
       at: instant(at),
       until: instant(at + rejectedForMs),
       by,

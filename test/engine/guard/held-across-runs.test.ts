@@ -100,7 +100,7 @@ describe('an approval of changes held since earlier runs', () => {
         status: 'done',
         contacts: { applied: { delete: 3 }, held: { delete: 0 } },
       });
-      expect(stage.snapshot.holds.counts(last.plan, []).held).toMatchObject({
+      expect(stage.snapshot.holds.counts({ list: last.plan, approvals: [] }).held).toMatchObject({
         delete: 0,
         opt_in: 0,
       });
@@ -120,7 +120,10 @@ describe('an approval of changes held since earlier runs', () => {
       const { contacts, plan } = await stage.sync();
       expect(contacts.held.delete).toBe(1);
       expect(deletes(stage)).toBe(gone);
-      expect(stage.snapshot.holds.counts(plan, []).held).toMatchObject({ delete: 1, opt_in: 0 });
+      expect(stage.snapshot.holds.counts({ list: plan, approvals: [] }).held).toMatchObject({
+        delete: 1,
+        opt_in: 0,
+      });
     }
   });
 
@@ -156,7 +159,9 @@ describe('people flagged by the CRM whose deletion is approved', () => {
     approve(stage, plan);
     const { counts, current, approvals } = stage.snapshot.holds;
     const ids = approvals(0).map(({ id }) => id);
-    expect(current().filter((one) => isAnyLeft(counts(one.plan, ids).undecided))).toEqual([]);
+    expect(
+      current().filter((one) => isAnyLeft(counts({ list: one.plan, approvals: ids }).undecided)),
+    ).toEqual([]);
     expect(await stage.sync(options)).toMatchObject({
       status: 'done',
       contacts: { applied, held: { delete: 0 } },

@@ -134,7 +134,7 @@ describe('an approved part of a plan', () => {
     const approvals = holds.approvals(0);
     expect(approvals).toMatchObject([{ plan, by: 'anna', reason: 'looked' }]);
     const ids = approvals.map(({ id }) => id);
-    expect(holds.counts(plan, ids).undecided.opt_in).toBe(4);
+    expect(holds.counts({ list: plan, approvals: ids }).undecided.opt_in).toBe(4);
     expect(holds.get(plan)?.held.opt_in).toBe(4);
     expect(holds.size(plan)).toMatchObject({ waiting: 8, rejected: 0, ended: 0 });
   });
@@ -265,6 +265,8 @@ describe('a rejected change', () => {
       stage.snapshot.purge.rows('contact', 'p20@example.com', ['1020']),
     );
     const { holds } = stage.snapshot;
-    expect(holds.rejections().map(({ id }) => holds.counts(id, []).held.opt_in)).toEqual([3]);
+    expect(
+      holds.rejections().map(({ id }) => holds.counts({ list: id, approvals: [] }).held.opt_in),
+    ).toEqual([3]);
   });
 });
