@@ -105,25 +105,24 @@ export async function keepWhole(
 
 /** Removes the schedule from Redis. Prints why if Redis does not do it in time. */
 export async function unfollow(queue: RunQueue, { mirror }: Workable, shell: Shell): Promise<void> {
+  const stays = (why: string): void => {
+    const reason = `the schedule stays in Redis (${why})`;
+    const fix = 'nothing is run by it: no worker serves this mirror';
+    shell.note(`crm-mirror: ${mirror}: ${renderProblem({ reason, fix })}`);
+  };
   const late = new AbortController();
   const given = systemClock.sleep(unfollowMs, AbortSignal.any([shell.stop, late.signal]));
   const done = queue.follow(nothingDue).then(() => true);
   try {
     if (await Promise.race([done, given.then(() => false)])) return;
-    shell.note(`crm-mirror: ${mirror}: ${staysWords('Redis is away')}`);
+    stays('Redis is away');
   } catch (error) {
-    if (!shell.stop.aborted)
-      shell.note(`crm-mirror: ${mirror}: ${staysWords(explain(error).text)}`);
+    if (!shell.stop.aborted) stays(explain(error).text);
   } finally {
     done.catch(() => undefined);
     late.abort();
     given.catch(() => undefined);
   }
-}
-
-function staysWords(why: string): string {
-  const reason = `the schedule stays in Redis (${why})`;
-  return renderProblem({ reason, fix: 'nothing is run by it: no worker serves this mirror' });
 }
 
 const lateMs = 60_000;

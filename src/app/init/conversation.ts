@@ -13,6 +13,7 @@ import {
   columnsIn,
   commandLine,
   type Flags,
+  idAndColumn,
   Undecided,
   type Question,
   withFlags,
@@ -360,11 +361,6 @@ async function askChannelId(talk: Talk, channels: readonly string[]): Promise<st
 /** Returns the channels of the platform that none of these is. */
 function withoutColumn({ platform }: Subject, channels: readonly string[]): PlatformChannel[] {
   return platform.filter(({ id }) => !channels.some((one) => idAndColumn(one)[0] === id));
-}
-
-function idAndColumn(channel: string): [id: string, column: string] {
-  const at = channel.indexOf('=');
-  return [channel.slice(0, at), channel.slice(at + 1)];
 }
 
 /** Returns the columns that the flags use already. */

@@ -89,9 +89,8 @@ export function choicesOf(flags: Flags, columns: readonly Column[], known: Known
   const { id, email, unsubscribed, unused = [], deleted, channel = [] } = flags;
   const { optOut = [], elseIn = [] } = flags;
   const channels = channel.map((text) => {
-    const at = text.indexOf('=');
-    if (at > 0 && at < text.length - 1)
-      return { id: text.slice(0, at), column: text.slice(at + 1) };
+    const [id, column] = idAndColumn(text);
+    if (id !== '' && column !== '') return { id, column };
     throw new Invalid(`--channel ${text} does not name a channel and its column`, {
       fix: 'write ID=COLUMN, such as ch_news=Newsletter',
     });
@@ -114,6 +113,12 @@ export function choicesOf(flags: Flags, columns: readonly Column[], known: Known
   const all = unsubscribed && namesIn(unsubscribed, 'unsubscribed');
   const named = { id, email, deleted, unsubscribed: all, unused: none };
   return { ...named, channels, optOut, elseIn, words, ...known };
+}
+
+/** Splits a channel at its first `=`; without one, both are empty. */
+export function idAndColumn(channel: string): [id: string, column: string] {
+  const at = channel.indexOf('=');
+  return at < 0 ? ['', ''] : [channel.slice(0, at), channel.slice(at + 1)];
 }
 
 /** Returns the column of this name. Throws Invalid, with what to correct, if there is none. */

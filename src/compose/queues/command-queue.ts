@@ -8,10 +8,11 @@ import type { Clock } from '../../domain/clock.ts';
 import { Invalid, Unavailable } from '../../domain/errors.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 import { takeJobs } from './job-consumer.ts';
-import { commandsOf, prefix, connectPatiently, connectQuickly } from './redis-connections.ts';
+import { queueName, prefix, connectPatiently, connectQuickly } from './redis-connections.ts';
 import type { QueuePlace } from './shared-connections.ts';
 
 const kept = { age: 3_600 };
+const queues = { alone: 'commands', beside: 'errands' } as const;
 
 export interface HandedOver {
   sealed: string;
@@ -45,7 +46,7 @@ export async function handOver(
   { url, mirror, clock }: { url: string; mirror: string; clock: Clock },
   handed: HandedOver,
 ): Promise<string> {
-  const name = commandsOf(mirror, handed.how);
+  const name = queueName(queues[handed.how], mirror);
   const quick = connectQuickly(url);
   const queue = quick.queue<string, string>(name);
   const patient = connectPatiently(url);
@@ -169,7 +170,7 @@ export function serveCommands(
         one.endedMs = clock.monotonic();
       }
     };
-    return takeJobs<string>(commandsOf(mirror, how), {
+    return takeJobs<string>(queueName(queues[how], mirror), {
       connections,
       clock,
       concurrency,

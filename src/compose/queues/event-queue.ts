@@ -21,7 +21,7 @@
 import { createHash } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { z } from 'zod';
-import { connectQuickly, type Quick, eventsOf, prefix } from './redis-connections.ts';
+import { connectQuickly, type Quick, queueName, prefix } from './redis-connections.ts';
 import type { QueuePlace } from './shared-connections.ts';
 import { takeJobs } from './job-consumer.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
@@ -82,7 +82,7 @@ const jobOptions = {
 export function openEventQueue(place: QueuePlace, sign: (id: string) => string = () => '') {
   const { mirror, clock, connections } = place;
   const quick = connections.quick();
-  const queue = quick.queue(eventsOf(mirror));
+  const queue = quick.queue(queueName('events', mirror));
   const placeOf = (delivery: string) => `${prefix}:${mirror}:delivery:${hash(delivery)}`;
   let served: ReturnType<typeof startWork> | undefined;
   return {
@@ -174,7 +174,7 @@ function startWork(
   work: Work,
   { concurrency, failed }: ServeOptions,
 ): { close(): Promise<void> } {
-  return takeJobs(eventsOf(mirror), {
+  return takeJobs(queueName('events', mirror), {
     connections,
     clock,
     concurrency,
@@ -211,7 +211,7 @@ export async function readWaitingEvents(
 ) {
   const quick = connectQuickly(url);
   try {
-    const queue = quick.queue(eventsOf(mirror));
+    const queue = quick.queue(queueName('events', mirror));
     const counts = await quick.ask(() => countsOf(queue));
     const found = await Promise.all(
       states.map(async (state) => {
@@ -304,7 +304,7 @@ export async function readDeliveries({
       redis.lrange(placeOf(mirror, 'accepted'), from, from + count - 1),
     );
     const refusals = await ask(() => redis.lrange(placeOf(mirror, 'refused'), 0, -1));
-    const queue = quick.queue(eventsOf(mirror));
+    const queue = quick.queue(queueName('events', mirror));
     const events = entriesIn(accepted, lines).map(async ({ at, id, erased }) => {
       const record = opened(seal, id);
       const isErased = erased !== undefined;

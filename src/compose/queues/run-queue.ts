@@ -15,10 +15,8 @@ import { type Job, Queue, type QueueOptions } from 'bullmq';
 import {
   evictionPolicyIn,
   hearOf,
-  looksOf,
   prefix,
-  runsOf,
-  eventsOf,
+  queueName,
   connectQuickly,
   type Quick,
 } from './redis-connections.ts';
@@ -55,8 +53,8 @@ export function openRunQueue({
       dueAfter(pattern, tz, Math.max(after, clock.now())),
   };
   const rows = [
-    { name: runsOf(mirror), due: runTicks },
-    { name: looksOf(mirror), due: lookTicks },
+    { name: queueName('runs', mirror), due: runTicks },
+    { name: queueName('sentinel', mirror), due: lookTicks },
   ].map(({ name, due }) => {
     const queue = new Queue(name, { connection: redis, prefix, settings });
     queue.on('error', () => undefined);
@@ -170,9 +168,9 @@ export interface Depth extends QueueCounts {
 /** Opens the view of a mirror, on a connection of its own or on `quick`. Closing it closes both. */
 export function viewQueues(mirror: string, at: { url: string } | { quick: Quick }) {
   const quick = 'url' in at ? connectQuickly(at.url) : at.quick;
-  const runs = quick.queue(runsOf(mirror));
-  const events = quick.queue(eventsOf(mirror));
-  const looks = quick.queue(looksOf(mirror));
+  const runs = quick.queue(queueName('runs', mirror));
+  const events = quick.queue(queueName('events', mirror));
+  const looks = quick.queue(queueName('sentinel', mirror));
   const depthOf = async (queue: Depth['queue'], of: Queue): Promise<Depth> => ({
     mirror,
     queue,
