@@ -11,6 +11,12 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
+/** A time by our clock, and by the platform's (null if unknown), in epoch milliseconds. */
+export interface BothTimes {
+  at: number;
+  platformAt: number | null;
+}
+
 /** Two clocks that differ by more do not show the same time, in milliseconds. */
 export const apartMs = 3_600_000;
 

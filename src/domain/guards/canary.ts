@@ -18,6 +18,7 @@
  * change, and it ends once all have been changed. A time is never less than what both clocks, ours
  * and the platform's, show; a clock that is set back only makes the wait longer.
  */
+import type { BothTimes } from '../clock.ts';
 import { guardRows } from '../guard-classes.ts';
 import { type AskedClass, askedClasses } from './plan-rule.ts';
 
@@ -60,12 +61,6 @@ export interface CanaryEnd {
   counts?: CanaryCounts | undefined;
 }
 
-/** A time by our clock, and by the platform's (null if unknown), in epoch milliseconds. */
-export interface CanaryTime {
-  at: number;
-  platformAt: number | null;
-}
-
 interface Slice {
   because: 'first load' | 'mapping' | 'templates';
   /** The id of the run that began it. */
@@ -84,7 +79,7 @@ interface Slice {
 export type Canary = Slice &
   (
     | { state: 'applying' | 'passed' }
-    | { state: 'waiting'; since: CanaryTime }
+    | { state: 'waiting'; since: BothTimes }
     | {
         state: 'failed';
         says: string;
@@ -171,7 +166,7 @@ export function sliceSize(
 
 /** What happens to a canary; see the table above. */
 export type CanaryEvent =
-  | { is: 'applied'; time: CanaryTime }
+  | { is: 'applied'; time: BothTimes }
   | { is: 'read'; says: string | undefined; counts: CanaryCounts; approvalsGiven: number }
   | { is: 'approved' | 'not applied' | 'nothing planned' | 'all made' };
 
@@ -219,14 +214,14 @@ export function endOf(
 }
 
 /** Returns how long a canary has waited by the slower clock, in milliseconds. */
-export function waitedMs({ at, platformAt }: CanaryTime, now: CanaryTime): number {
+export function waitedMs({ at, platformAt }: BothTimes, now: BothTimes): number {
   const waited = [now.at - at];
   if (platformAt !== null && now.platformAt !== null) waited.push(now.platformAt - platformAt);
   return Math.max(0, Math.min(...waited));
 }
 
 /** Returns the times without those that lie in the future, because a clock was set back. */
-export function mended(since: CanaryTime, now: CanaryTime): CanaryTime {
+export function mended(since: BothTimes, now: BothTimes): BothTimes {
   const { platformAt } = now;
   const isAhead = since.platformAt !== null && platformAt !== null && since.platformAt > platformAt;
   return {

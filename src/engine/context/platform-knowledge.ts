@@ -13,9 +13,8 @@ import { type Evidence, type PlatformFacts, withEvidence } from '../../records/p
 import { type Meta, storedFact } from '../../store/database/meta-table.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { AccountReads } from './mirror-context.ts';
-import { apartMs, type Clock } from '../../domain/clock.ts';
+import { apartMs, type BothTimes, type Clock } from '../../domain/clock.ts';
 import { isExpected, type Problem } from '../../domain/errors.ts';
-import type { CanaryTime } from '../../domain/guards/canary.ts';
 
 const facts = storedFact<PlatformFacts>('platform-facts', 'the facts about the platform');
 
@@ -99,13 +98,13 @@ export function aheadOf(clocks: StoredClocks): number | null {
 }
 
 /** Returns the time by both clocks; the platform's is known from its last response. */
-export function nowByBoth({ clock, platformNow }: Clocks): CanaryTime {
+export function nowByBoth({ clock, platformNow }: Clocks): BothTimes {
   const at = platformNow();
   return { at: clock.now(), platformAt: at === undefined ? null : Math.floor(at) };
 }
 
 /** Returns the same; while the platform states no time, its last known difference counts. */
-export function nowByKnown(clocks: StoredClocks): CanaryTime {
+export function nowByKnown(clocks: StoredClocks): BothTimes {
   const at = clocks.clock.now();
   const aheadMs = aheadOf(clocks);
   return { at, platformAt: aheadMs === null ? null : Math.floor(at - aheadMs) };

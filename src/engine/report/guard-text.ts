@@ -33,26 +33,22 @@ export function explainHeld(
   volume: ChangeVolume,
   { limit, plan, signs = false, until, undoes }: ToExplain,
 ): Fault {
-  if (undoes !== undefined) {
-    const { recordType, words } = guardRows[volume.guard];
-    const who = `${countWords(recordType, volume.fresh)} ${words.undone}`;
-    return {
-      reason: `${who}, and this awaits approval: ${whyOf(held, volume, limit)}`,
-      fix: `see \`crm-mirror undo ${undoes} --plan\`, and ${approvingUndo({ undoes, plan, signs })}`,
-    };
-  }
   const { guard, fresh } = volume;
   const { recordType, words } = guardRows[guard];
+  const would = undoes === undefined ? words.would : words.undone;
+  const why = whyOf(held, volume, limit);
+  const reason = `${countWords(recordType, fresh)} ${would}, and this awaits approval: ${why}`;
+  if (undoes !== undefined) {
+    const how = approvingUndo({ undoes, plan, signs });
+    return { reason, fix: `see \`crm-mirror undo ${undoes} --plan\`, and ${how}` };
+  }
   const often = asks[held.by] ?? words.causes?.[held.by] ?? words.cause;
   const right =
     plan === undefined
       ? 'a run will ask for approval'
       : `and if it is right: \`crm-mirror ${approving(plan, signs)}\``;
   const anyway = until === undefined ? '' : `; ${sayEnd(until)}`;
-  return {
-    reason: `${countWords(recordType, fresh)} ${words.would}, and this awaits approval: ${whyOf(held, volume, limit)}`,
-    fix: `${often}; see \`crm-mirror plan\`, ${right}${anyway}`,
-  };
+  return { reason, fix: `${often}; see \`crm-mirror plan\`, ${right}${anyway}` };
 }
 
 /** States how a plan of `undo` is approved: no other run makes its changes. */

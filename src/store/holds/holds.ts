@@ -15,19 +15,11 @@ import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { type Guarded, isGuarded, most, rangesBy, type RecordName } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import { approvalCounterIn, orderColumn } from '../tables/approval-order.ts';
-import { apartMs } from '../../domain/clock.ts';
+import { apartMs, type BothTimes } from '../../domain/clock.ts';
 import { began, type Began, isApproving, isRejected, wishIn, timed } from './hold-sql.ts';
 
-/**
- * A time by our clock, and by the platform's (null if unknown), in milliseconds since the epoch.
- */
-interface HeldSince {
-  at: number;
-  platformAt: number | null;
-}
-
 /** When something begins to wait, and the run that holds it. */
-interface NewHold extends HeldSince {
+interface NewHold extends BothTimes {
   /** The run that the change undoes, or ''. */
   undoes: string;
   /** Whether the run has listed the platform. */
@@ -223,7 +215,7 @@ function waitingIn(db: Statements) {
   const ahead = db.run<{ guard: GuardClass; at: number }>(
     'update hold set at = @at where guard = @guard and ended_at is null and at > @at',
   );
-  const unknown = db.run<HeldSince & { guard: GuardClass }>(
+  const unknown = db.run<BothTimes & { guard: GuardClass }>(
     `update hold set platform_at = iif(platform_at is null and abs(@at - @platformAt) <= ${apartMs},
        at + @platformAt - @at, @platformAt)
      where guard = @guard and ended_at is null
@@ -263,7 +255,7 @@ function waitingIn(db: Statements) {
      * missing times of the platform: with now if the clocks are apart, because ours does not tell
      * them.
      */
-    mend(guard: GuardClass, { at, platformAt }: HeldSince): void {
+    mend(guard: GuardClass, { at, platformAt }: BothTimes): void {
       ahead({ guard, at });
       if (platformAt !== null) unknown({ guard, at, platformAt });
     },

@@ -7,6 +7,7 @@ import {
   type RunEntry,
   type StoredEntry,
 } from '../../store/memory/audit-entry.ts';
+import { guardRows } from '../../domain/guard-classes.ts';
 import type { AuditLog } from '../../store/memory/audit-log.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { instant, instantOrNull, changeName } from '../../compose/output/format-values.ts';
@@ -239,7 +240,7 @@ const titles: Readonly<Record<EntryDocument['type'], string>> = {
 
 const needed: Readonly<Record<string, string>> = {
   exempt: 'none was needed: no limit applies to a first load or a creation',
-  expired: 'none came in time: stated opt-outs wait no longer than guards.optOuts.holdFor',
+  expired: `none came in time: stated opt-outs wait no longer than guards.${guardRows.opt_out.configKey}.holdFor`,
   excused: 'none was needed: an earlier attempt counted already',
 };
 
