@@ -108,9 +108,9 @@ describe('pause', () => {
     });
     const { since } = paused.json.paused;
     for (const command of ['sync', 'backfill']) {
-      expect(await launch([command, '-c', world.file]).ended).toMatchObject({
+      expect(await world.call(command)).toMatchObject({
         code: 75,
-        stderr: `crm-mirror: world is paused since ${since} by anna: the CRM is moving → crm-mirror resume -c ${world.file}\n`,
+        err: `crm-mirror: world is paused since ${since} by anna: the CRM is moving → crm-mirror resume -c ${world.file}`,
       });
     }
     const { json } = await world.call('sync', '--json');

@@ -1,4 +1,4 @@
-import { onTestFinished, vi } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { createVirtualClock, type VirtualClock } from '../../src/trials/rehearsal/virtual-clock.ts';
 import { randomInt } from 'node:crypto';
@@ -10,9 +10,21 @@ import { join } from 'node:path';
 
 // Waits for facts. Only a test that hangs for good meets the limit, on a busy machine too.
 
-/** Until `check` throws no more. */
-export function untilHolds<T>(check: () => T | Promise<T>): Promise<T> {
-  return vi.waitFor(check, { timeout: 280_000, interval: 10 });
+const LONGEST_MS = 280_000;
+/** Short beside what lasts only a moment and is waited for. */
+const LONGEST_PAUSE_MS = 40;
+
+/** Until `check` throws no more, which is tried at once, then after ever longer pauses. */
+export async function untilHolds<T>(check: () => T | Promise<T>): Promise<T> {
+  const end = performance.now() + LONGEST_MS;
+  for (let waitMs = 5; ; waitMs = Math.min(waitMs * 1.5, LONGEST_PAUSE_MS)) {
+    try {
+      return await check();
+    } catch (error) {
+      if (performance.now() > end) throw error;
+    }
+    await systemClock.sleep(waitMs);
+  }
 }
 
 // The virtual clock of rehearsals, from the same time in every test.
