@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { Queue } from 'bullmq';
 import { sharedRedis } from '../support/redis.ts';
 import { createWorld, launch, type World } from '../support/engine/engine-world.ts';
-import { mirrored } from '../support/commands/mirrored-contacts.ts';
+import { calling, mirrored } from '../support/commands/mirrored-contacts.ts';
 import { start, until } from '../support/worker/fleet.ts';
 import { playsAll } from '../support/extent.ts';
 
@@ -91,5 +91,14 @@ test.each([
   const world = await mirrored();
   const file = world.config(lines);
   const { code, err } = await world.call('worker', '-c', file);
+  expect({ code, said: err.includes(said) }).toEqual({ code: 2, said: true });
+});
+
+test.each([
+  ['-c and --mirrors', ['-c', 'mirror.yaml', '--mirrors', '.'], 'keep one of the two'],
+  ['a lost snapshot', ['--mirrors', '.', '--accept-lost-snapshot'], 'worker with -c'],
+  ['a folder that is not there', ['--mirrors', '/nowhere'], 'name a folder with --mirrors'],
+])('refuses %s', async (_, args, said) => {
+  const { code, err } = await calling(['worker', ...args]);
   expect({ code, said: err.includes(said) }).toEqual({ code: 2, said: true });
 });

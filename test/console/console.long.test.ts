@@ -5,6 +5,7 @@ import { pages } from '../../src/console/mirror-routes.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import {
   type BrowserOptions,
+  cookieOf,
   faultsOf,
   look,
   startConsole,
@@ -102,4 +103,24 @@ test('whoever has no session is sent away', async () => {
   }
   const wrong = await fetch(`${url}/sign-in?key=another`, { redirect: 'manual' });
   expect([wrong.status, wrong.headers.get('set-cookie')]).toEqual([200, null]);
+});
+
+test('many downloads at once start two processes at a time, and too many are refused kindly', async () => {
+  const world = await mirrored();
+  expect((await world.call('sync')).code).toBe(0);
+  const { url, link, failures } = await startConsole([world.file], { user: viewer });
+  const cookie = cookieOf(await fetch(link, { redirect: 'manual' }));
+  const answers = await Promise.all(
+    Array.from({ length: 12 }, async () => {
+      const answer = await fetch(`${url}/m/world/problems.csv`, { headers: { cookie } });
+      return { status: answer.status, text: await answer.text() };
+    }),
+  );
+  const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b);
+  expect(statuses).toEqual([...Array(6).fill(200), ...Array(6).fill(503)]);
+  for (const { text } of answers.filter(({ status }) => status === 503)) {
+    expect(text).toContain('Reload this page in a moment.');
+  }
+  expect((await fetch(`${url}/m/world/problems.csv`, { headers: { cookie } })).status).toBe(200);
+  expect(failures).toEqual([]);
 });

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { ann, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 import {
-  cookieOf,
   faultsOf,
   look,
   type Looking,
@@ -65,26 +64,6 @@ test('the CSV is the one of `problems --csv`, with addresses for those who see t
     const html = await page.content();
     expect(html.includes('@example.com')).toBe(flags.length > 0);
   }
-});
-
-test('many downloads at once start two processes at a time, and too many are refused kindly', async () => {
-  const world = await mirrored();
-  expect((await world.call('sync')).code).toBe(0);
-  const { url, link, failures } = await startConsole([world.file], { user: viewer });
-  const cookie = cookieOf(await fetch(link, { redirect: 'manual' }));
-  const answers = await Promise.all(
-    Array.from({ length: 12 }, async () => {
-      const answer = await fetch(`${url}/m/world/problems.csv`, { headers: { cookie } });
-      return { status: answer.status, text: await answer.text() };
-    }),
-  );
-  const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b);
-  expect(statuses).toEqual([...Array(6).fill(200), ...Array(6).fill(503)]);
-  for (const { text } of answers.filter(({ status }) => status === 503)) {
-    expect(text).toContain('Reload this page in a moment.');
-  }
-  expect((await fetch(`${url}/m/world/problems.csv`, { headers: { cookie } })).status).toBe(200);
-  expect(failures).toEqual([]);
 });
 
 test('a remedy says where, a list says where the rest is, and a viewer sees no value', async () => {

@@ -1,7 +1,7 @@
 /**
  * The twelve failures that have hurt the users of mirrors most, each told end to end: over a real
  * socket, with real files. Two of them need killed and held up processes, and have their own tests:
- * a crash in the middle (6, crash.test.ts), and two runs at once (7, test/store/fencing-token).
+ * a crash in the middle (6, crash.long.test.ts) and two runs at once (7, test/store/fencing-token).
  */
 import { rmSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';

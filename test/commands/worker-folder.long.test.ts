@@ -8,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'v
 import { z } from 'zod';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
 import { freePort } from '../support/waiting.ts';
-import { createWorld, launch, type World } from '../support/engine/engine-world.ts';
+import { createWorld, type World } from '../support/engine/engine-world.ts';
 import { start as startFile, startFolder, until } from '../support/worker/fleet.ts';
 
 let redis: TestRedis;
@@ -153,13 +153,4 @@ test('a changed file waits for the run in progress, which ends as it began', asy
   expect(names.every((name) => world.shown(`${name}@example.com`))).toBe(true);
   expect(worker.heard()).not.toContain('"msg":"run interrupted"');
   expect(await worker.ends()).toBe(143);
-});
-
-test.each([
-  ['-c and --mirrors', ['-c', 'mirror.yaml', '--mirrors', '.'], 'keep one of the two'],
-  ['a lost snapshot', ['--mirrors', '.', '--accept-lost-snapshot'], 'worker with -c'],
-  ['a folder that is not there', ['--mirrors', '/nowhere'], 'name a folder with --mirrors'],
-])('refuses %s', async (_, args, said) => {
-  const { code, stderr } = await launch(['worker', ...args]).ended;
-  expect({ code, said: stderr.includes(said) }).toEqual({ code: 2, said: true });
 });
