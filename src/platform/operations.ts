@@ -16,91 +16,45 @@ export interface Operation {
   session?: true;
 }
 
+/** Returns a row of the table. */
+const operation = (route: string, method: Method, path: string, rule: Resend): Operation => ({
+  route,
+  method,
+  path,
+  resend: rule,
+});
+
+const { freely, repeatable, afterOwnFailure, never } = resend;
+
+const enrolment = '/api/contacts/channel/{channel_id}';
+
 /** Lists every operation of the API ("Endpoints") by the name that the client gives it. */
 export const operations = {
-  listContacts: {
-    route: 'contacts.list',
-    method: 'GET',
-    path: '/api/contacts/list',
-    resend: resend.freely,
-  },
-  retrieveContact: {
-    route: 'contacts.retrieve',
-    method: 'GET',
-    path: '/api/contacts/retrieve/{contact_id}',
-    resend: resend.freely,
-  },
-  deleteContact: {
-    route: 'contacts.delete',
-    method: 'DELETE',
-    path: '/api/contacts/{contact_id}',
-    resend: resend.repeatable,
-  },
-  enrolById: {
-    route: 'contacts.enrol',
-    method: 'POST',
-    path: '/api/contacts/channel/{channel_id}',
-    resend: resend.repeatable,
-  },
-  enrolByEmail: {
-    route: 'contacts.enrol',
-    method: 'POST',
-    path: '/api/contacts/channel/{channel_id}',
-    resend: resend.afterOwnFailure,
-  },
-  listTemplates: {
-    route: 'templates.list',
-    method: 'GET',
-    path: '/api/template/v1/list',
-    resend: resend.freely,
-  },
-  createTemplate: {
-    route: 'templates.create',
-    method: 'POST',
-    path: '/api/template/v1/create',
-    resend: resend.never,
-  },
-  updateTemplate: {
-    route: 'templates.update',
-    method: 'PUT',
-    path: '/api/template/v1/{id}',
-    resend: resend.repeatable,
-  },
-  testTemplate: {
-    route: 'templates.test',
-    method: 'POST',
-    path: '/api/template/v1/{id}/test',
-    resend: resend.never,
-  },
-  listDomains: {
-    route: 'domains.list',
-    method: 'GET',
-    path: '/api/domain/v1/list',
-    resend: resend.freely,
-  },
-  createDomain: {
-    route: 'domains.create',
-    method: 'POST',
-    path: '/api/domain/v1/create',
-    resend: resend.never,
-  },
-  verifyDomain: {
-    route: 'domains.verify',
-    method: 'POST',
-    path: '/api/domain/v1/verify/{domain_id}',
-    resend: resend.repeatable,
-  },
+  listContacts: operation('contacts.list', 'GET', '/api/contacts/list', freely),
+  retrieveContact: operation(
+    'contacts.retrieve',
+    'GET',
+    '/api/contacts/retrieve/{contact_id}',
+    freely,
+  ),
+  deleteContact: operation('contacts.delete', 'DELETE', '/api/contacts/{contact_id}', repeatable),
+  enrolById: operation('contacts.enrol', 'POST', enrolment, repeatable),
+  enrolByEmail: operation('contacts.enrol', 'POST', enrolment, afterOwnFailure),
+  listTemplates: operation('templates.list', 'GET', '/api/template/v1/list', freely),
+  createTemplate: operation('templates.create', 'POST', '/api/template/v1/create', never),
+  updateTemplate: operation('templates.update', 'PUT', '/api/template/v1/{id}', repeatable),
+  testTemplate: operation('templates.test', 'POST', '/api/template/v1/{id}/test', never),
+  listDomains: operation('domains.list', 'GET', '/api/domain/v1/list', freely),
+  createDomain: operation('domains.create', 'POST', '/api/domain/v1/create', never),
+  verifyDomain: operation(
+    'domains.verify',
+    'POST',
+    '/api/domain/v1/verify/{domain_id}',
+    repeatable,
+  ),
   readNameservers: {
-    route: 'domains.nameservers',
-    method: 'GET',
-    path: '/api/domain/v1/nameservers/{domain_id}',
-    resend: resend.freely,
+    ...operation('domains.nameservers', 'GET', '/api/domain/v1/nameservers/{domain_id}', freely),
     session: true,
   },
-  enableApiKey: {
-    route: 'keys.enable',
-    method: 'POST',
-    path: '/api/api-key/v1/enable/{api_key_id}',
-    resend: resend.repeatable,
-  },
+  enableApiKey: operation('keys.enable', 'POST', '/api/api-key/v1/enable/{api_key_id}', repeatable),
 } as const satisfies Record<string, Operation>;

@@ -219,16 +219,16 @@ function delimiterOf(sample: Buffer, fields: readonly string[]): Delimiter {
   if (stated !== undefined) return stated;
   if (first === undefined) return ',';
   const countFields = (record: string, delimiter: Delimiter) => {
-    const names = new Set(splitRecord(record, delimiter).map(unquote));
+    const names = new Set(splitUnquoted(record, delimiter).map(unquote));
     return fields.filter((field) => names.has(field)).length;
   };
   const scores = delimiters.map((delimiter) => {
-    const width = splitRecord(first, delimiter).length;
+    const width = splitUnquoted(first, delimiter).length;
     return {
       delimiter,
       found: Math.max(...records.map((record) => countFields(record, delimiter))),
       several: width > 1 ? 1 : 0,
-      even: rows.filter((row) => splitRecord(row, delimiter).length === width).length,
+      even: rows.filter((row) => splitUnquoted(row, delimiter).length === width).length,
       width,
     };
   });
@@ -249,19 +249,19 @@ function startOfLine(text: Buffer, line: number): number {
   return above.exec(text.toString('latin1'))?.[0].length ?? text.length;
 }
 
-/** Returns the cells of one record, and is more tolerant than the parser that reads the file. */
-function splitRecord(record: string, delimiter: Delimiter): string[] {
-  const cells: string[] = [];
+/** Splits a text outside of quotes, and is more tolerant than the parser that reads the file. */
+function splitUnquoted(text: string, ends: string): string[] {
+  const parts: string[] = [];
   let start = 0;
-  let quoted = false;
-  for (let at = 0; at <= record.length; at += 1) {
-    const character = record[at];
-    if (character === '"') quoted = !quoted;
-    if (at < record.length && (quoted || character !== delimiter)) continue;
-    cells.push(record.slice(start, at));
+  let isQuoted = false;
+  for (let at = 0; at <= text.length; at += 1) {
+    const character = text.charAt(at);
+    if (character === '"') isQuoted = !isQuoted;
+    if (at < text.length && (isQuoted || !ends.includes(character))) continue;
+    parts.push(text.slice(start, at));
     start = at + 1;
   }
-  return cells;
+  return parts;
 }
 
 function unquote(cell: string): string {
@@ -271,19 +271,11 @@ function unquote(cell: string): string {
 
 /** Returns the first records, except blank lines and a record that the sample cuts off. */
 function firstRecords(text: string): string[] {
-  const records: string[] = [];
-  let start = 0;
-  let quoted = false;
-  for (let at = 0; at < text.length && records.length < SAMPLE_RECORDS; at += 1) {
-    const character = text[at];
-    if (character === '"') quoted = !quoted;
-    if (quoted || (character !== '\n' && character !== '\r')) continue;
-    if (at > start) records.push(text.slice(start, at));
-    start = at + 1;
-  }
+  const lines = splitUnquoted(text.replace(/^\uFEFF/, ''), '\r\n');
+  const cut = lines.pop() ?? '';
+  const records = lines.filter((line) => line !== '').slice(0, SAMPLE_RECORDS);
   // The header is needed even if the sample holds nothing else.
-  if (records.length === 0 && text.length > 0) records.push(text.slice(start));
-  return records.map((record) => record.replace(/^\uFEFF/, ''));
+  return records.length === 0 && cut !== '' ? [cut] : records;
 }
 
 /** Creates the decoder to UTF-8 of a file with this beginning; its byte order mark counts first. */

@@ -282,25 +282,37 @@ async function parsePart({ where, size }: DirectoryPart, path: string): Promise<
   }
 }
 
+/** What a token of each kind is followed by, where a part of JSON is expected; no other may come. */
+const grammar: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  value: { scalar: [], string: [], '{': ['first member'], '[': ['first item'] },
+  'first member': { '}': [], string: ['colon', 'value', 'member'] },
+  member: { '}': [], ',': ['key', 'colon', 'value', 'member'] },
+  key: { string: [] },
+  colon: { ':': [] },
+  'first item': {
+    ']': [],
+    scalar: ['item'],
+    string: ['item'],
+    '{': ['first member', 'item'],
+    '[': ['first item', 'item'],
+  },
+  item: { ']': [], ',': ['value', 'item'] },
+};
+
 /** Returns where a text stops being JSON: at the first invalid token, or at its end. */
 export function faultAt(text: string): number {
-  const open: Bracket[] = [];
-  let expected: Expected = 'value';
-  let end = 0;
-  for (;;) {
+  const expected = ['value'];
+  for (let end = 0; ;) {
     const start = matchEnd(SPACE, text, end) ?? end;
     const token = readToken(text, start);
     if (token === undefined) return start;
     if ('fault' in token) return token.fault;
-    const next = step(expected, token, open);
+    const next = grammar[expected.pop() ?? '']?.[token.kind];
     if (next === undefined) return start;
-    expected = next;
+    expected.push(...next.toReversed());
     end = token.end;
   }
 }
-
-type Bracket = '{' | '[';
-type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | 'colon' | 'comma or end';
 
 interface Token {
   kind: string;
@@ -321,13 +333,8 @@ function readToken(text: string, start: number): Token | { fault: number } | und
     return end === undefined ? undefined : { kind: 'scalar', end };
   }
   let at = start + 1;
-  for (
-    let end = matchEnd(STRETCH, text, at);
-    end !== undefined;
-    end = matchEnd(STRETCH, text, at)
-  ) {
+  for (let end: number | undefined = at; end !== undefined; end = matchEnd(STRETCH, text, at))
     at = end;
-  }
   if (text[at] === '"') return { kind: 'string', end: at + 1 };
   // For an unclosed quote, the opening position is the most useful one to report.
   return { fault: at === text.length ? start : at };
@@ -336,28 +343,4 @@ function readToken(text: string, start: number): Token | { fault: number } | und
 function matchEnd(sticky: RegExp, text: string, from: number): number | undefined {
   sticky.lastIndex = from;
   return sticky.test(text) ? sticky.lastIndex : undefined;
-}
-
-/** Returns what may follow a token, undefined if it may not stand here; tracks brackets. */
-function step(expected: Expected, { kind }: Token, open: Bracket[]): Expected | undefined {
-  const inside = open.at(-1);
-  if (kind === '}' || kind === ']') {
-    const empty = kind === '}' ? 'key or }' : 'value or ]';
-    const fits = inside === (kind === '}' ? '{' : '[');
-    if (!fits || (expected !== 'comma or end' && expected !== empty)) return undefined;
-    open.pop();
-    return 'comma or end';
-  }
-  if (expected === 'value' || expected === 'value or ]') {
-    if (kind === 'string' || kind === 'scalar') return 'comma or end';
-    if (kind !== '{' && kind !== '[') return undefined;
-    open.push(kind);
-    return kind === '{' ? 'key or }' : 'value or ]';
-  }
-  if (expected === 'colon') return kind === ':' ? 'value' : undefined;
-  if (expected === 'comma or end') {
-    if (kind !== ',' || inside === undefined) return undefined;
-    return inside === '{' ? 'key' : 'value';
-  }
-  return kind === 'string' ? 'colon' : undefined;
 }

@@ -11,9 +11,9 @@ import {
   type Asking,
   createAsking,
   type CrmRequest,
+  outwait,
   type Said,
   type Surroundings,
-  waitedTooLong,
 } from '../shared/crm-request.ts';
 import { smallText } from '../shared/files/file-origin.ts';
 import { type HubspotOptions, isToken } from './options.ts';
@@ -191,22 +191,16 @@ export function openAsking(
   const { host, close } = asking;
   const ask = async (question: CrmRequest, signal: AbortSignal): Promise<Said | undefined> => {
     const { pathname } = new URL(question.address);
-    for (let waitedMs = 0; ;) {
+    const once = async () => {
       const turnMs = pace.waitMs({ isSearch: pathname === search }, clock.monotonic());
       if (turnMs > 0) await clock.sleep(turnMs, signal);
       const said = await asking.ask({ ...question, accepts: [...accepts, ...later] }, signal);
       if (said) pace.hear(said.headers, clock.monotonic());
-      if (!said || !later.includes(said.status)) return said;
-      const waitMs = laterBy(said, clock.now());
-      if (waitMs === 'day') {
-        const fix = 'run less often, or have its limit raised; it begins anew at midnight';
-        const what = `${host} has no request left for today, for this account (429)`;
-        throw new RateLimited(what, { fix, retryAfterMs: HOUR_MS, route: host });
-      }
-      waitedMs += waitMs;
-      if (waitedMs > mostWaitMs) throw waitedTooLong(host, said.status, { waitMs, mostWaitMs });
-      await clock.sleep(waitMs, signal);
-    }
+      return said;
+    };
+    const waitMsAfter = (said: Said) =>
+      later.includes(said.status) ? laterBy(said, clock.now(), host) : undefined;
+    return outwait(once, waitMsAfter, { host, clock, signal }, mostWaitMs);
   };
   return { host, ask, close };
 }
@@ -255,14 +249,18 @@ export function createPace() {
   };
 }
 
-/** Returns the milliseconds to wait after such a response, or 'day' if the day's are used up. */
-function laterBy({ status, headers, value }: Said, nowMs: number): number | 'day' {
+/** Returns the milliseconds to wait after such a response. Throws RateLimited for a whole day. */
+function laterBy({ status, headers, value }: Said, nowMs: number, host: string): number {
   const texts = [fieldAt(value, 'policyName'), fieldAt(value, 'message')];
   const text = texts
     .filter((one) => typeof one === 'string')
     .join(' ')
     .toLowerCase();
-  if (/\bdaily\b/.test(text)) return 'day';
+  if (/\bdaily\b/.test(text)) {
+    const fix = 'run less often, or have its limit raised; it begins anew at midnight';
+    const what = `${host} has no request left for today, for this account (429)`;
+    throw new RateLimited(what, { fix, retryAfterMs: HOUR_MS, route: host });
+  }
   const { retryAfterMs } = observe(429, headers, nowMs);
   const ofPolicyMs = /\bsecondly\b/.test(text) ? LEAST_MS : readInterval(headers);
   return Math.max(retryAfterMs ?? (status === 423 ? LOCKED_MS : ofPolicyMs), LEAST_MS);

@@ -73,7 +73,7 @@ interface Mend {
 
 export function createAsking(options: AskingOptions, { clock, random }: Surroundings): Asking {
   const { origin, host } = new URL(options.url);
-  const { timeoutMs, mend, mostWaitMs = MOST_WAIT_MS } = options;
+  const { timeoutMs, mend, mostWaitMs } = options;
   const { send, close } = createSend({
     url: origin,
     timeoutMs,
@@ -101,9 +101,12 @@ export function createAsking(options: AskingOptions, { clock, random }: Surround
         ...(body && { body: body.text }),
       };
       const attempt = async () => {
-        const patience = { accepts, mostWaitMs };
-        const once = () => send(request, signal);
-        const answer = await outwait(once, host, { clock, signal }, patience);
+        const answer = await outwait(
+          () => send(request, signal),
+          (said) => (accepts.includes(said.status) ? undefined : demandedMs(said, clock)),
+          { host, clock, signal },
+          mostWaitMs,
+        );
         return read(answer, host, mend, accepts);
       };
       try {
@@ -123,38 +126,36 @@ export function lowerCased(headers: Readonly<Record<string, string>> = {}): Reco
   );
 }
 
+/** Returns how long a response demands to wait, in milliseconds; undefined if it does not. */
+export function demandedMs(
+  { status, headers }: Pick<Said, 'status' | 'headers'>,
+  clock: Clock,
+): number | undefined {
+  const { refused, retryAfterMs } = observe(status, headers, clock.now());
+  if (!refused && retryAfterMs === undefined) return undefined;
+  return Math.max(retryAfterMs ?? WAIT_MS, LEAST_WAIT_MS);
+}
+
 /** Returns the first response that demands no wait. Throws RateLimited if it takes too long. */
-export async function outwait<T extends { status: number; headers: Said['headers'] }>(
+export async function outwait<T extends { status: number } | undefined>(
   send: () => Promise<T>,
-  host: string,
-  { clock, signal }: { clock: Clock; signal: AbortSignal },
-  {
-    accepts = [],
-    mostWaitMs = MOST_WAIT_MS,
-  }: { accepts?: readonly number[]; mostWaitMs?: number } = {},
+  waitMsAfter: (answer: NonNullable<T>) => number | undefined,
+  { host, clock, signal }: { host: string; clock: Clock; signal: AbortSignal },
+  mostWaitMs = MOST_WAIT_MS,
 ): Promise<T> {
   for (let waitedMs = 0; ;) {
     const answer = await send();
-    if (accepts.includes(answer.status)) return answer;
-    const { refused, retryAfterMs } = observe(answer.status, answer.headers, clock.now());
-    if (!refused && retryAfterMs === undefined) return answer;
-    const waitMs = Math.max(retryAfterMs ?? WAIT_MS, LEAST_WAIT_MS);
+    const waitMs = answer && waitMsAfter(answer);
+    if (!answer || waitMs === undefined) return answer;
     waitedMs += waitMs;
-    if (waitedMs > mostWaitMs) throw waitedTooLong(host, answer.status, { waitMs, mostWaitMs });
+    if (waitedMs > mostWaitMs) {
+      const most = mostWaitMs < MOST_WAIT_MS ? `${mostWaitMs / 1000} seconds` : '10 minutes';
+      const what = `${host} asks to wait (${answer.status}), and ${most} were not enough`;
+      const fix = 'run less often, or have its limit raised';
+      throw new RateLimited(what, { fix, retryAfterMs: waitMs, route: host });
+    }
     await clock.sleep(waitMs, signal);
   }
-}
-
-/** Returns the error of a CRM that asks to wait `waitMs` more after a total of `mostWaitMs`. */
-export function waitedTooLong(
-  host: string,
-  status: number,
-  { waitMs, mostWaitMs }: { waitMs: number; mostWaitMs: number },
-): RateLimited {
-  const most = mostWaitMs < MOST_WAIT_MS ? `${mostWaitMs / 1000} seconds` : '10 minutes';
-  const fix = 'run less often, or have its limit raised';
-  const what = `${host} asks to wait (${status}), and ${most} were not enough`;
-  return new RateLimited(what, { fix, retryAfterMs: waitMs, route: host });
 }
 
 function read(

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { download, type Download } from '../../../http/download.ts';
 import { createRetry, resend } from '../../../http/retry.ts';
-import { lowerCased, outwait, refusal, type Surroundings } from '../crm-request.ts';
+import { demandedMs, lowerCased, outwait, refusal, type Surroundings } from '../crm-request.ts';
 import type { PlacedOptions } from '../option-fields.ts';
 
 export const CHUNK_BYTES = 64 * 1024;
@@ -326,7 +326,7 @@ async function fetchFile(
       if (found.status !== 200) await found.close();
       return found;
     };
-    const found = await outwait(once, host, { clock, signal });
+    const found = await outwait(once, (one) => demandedMs(one, clock), { host, clock, signal });
     const fault = faultOf(found, host);
     if (!fault) return found;
     await found.close();
