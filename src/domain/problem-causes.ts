@@ -57,10 +57,7 @@ export const problemCauses = {
 export type ProblemCause = (typeof problemCauses)[keyof typeof problemCauses][number];
 
 /** What is wrong with a record, and how to mend it. */
-export interface Complaint {
-  cause: ProblemCause;
-  /** The reason without what belongs to one record only. If undefined, it is the reason itself. */
-  about?: string | undefined;
+export interface Complaint extends Pick<ProblemCommon, 'cause' | 'about'> {
   reason: string;
   fix: string;
 }

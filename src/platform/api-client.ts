@@ -58,7 +58,10 @@ export interface Platform {
   contacts: Contacts;
   templates: Templates;
   domains: Domains;
-  apiKeys: ApiKeys;
+  apiKeys: {
+    /** POST /api/api-key/v1/enable/{id}. It may be repeated. A disabled key is refused (401). */
+    enable(id: string, options?: CallOptions): Promise<ApiKey>;
+  };
 }
 
 /** Creates the client over any `send`: a connection, or a platform in the same process. */
@@ -195,11 +198,6 @@ function sessionToken(text: string): string {
     .find((cookie) => /^[^\s=,]+\.session_token=[\x21-\x7e]+$/.test(cookie));
   if (token !== undefined) return token;
   throw new Invalid('the session cookie is none: copy name=value, its name ends in .session_token');
-}
-
-interface ApiKeys {
-  /** POST /api/api-key/v1/enable/{id}. It may be repeated. A disabled key is refused (401). */
-  enable(id: string, options?: CallOptions): Promise<ApiKey>;
 }
 
 interface ContactFilter {

@@ -71,12 +71,7 @@ export interface PlatformOptions {
   /** Receives every attempt that was made, for a log. It must not throw. */
   record?: ((attempt: Attempt) => void) | undefined;
   /** Sends each request once; by default over a network connection to `url`. */
-  transport?: Transport | undefined;
-}
-
-interface Transport {
-  send: Send;
-  close(): Promise<void>;
+  transport?: { send: Send; close(): Promise<void> } | undefined;
 }
 
 /** The platform over a network, with its request counts and limits. */

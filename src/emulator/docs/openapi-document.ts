@@ -17,8 +17,6 @@ interface Response {
   content: { 'application/json': { schema: JsonSchema } };
 }
 
-type DescribedOperation = ReturnType<typeof describe>;
-
 const about = [
   'A local emulator of the platform: strict, stateful, and honest about what its specification',
   'leaves open. What the specification does not show is said to be "not shown", with what is done',
@@ -27,7 +25,7 @@ const about = [
 ].join(' ');
 
 export function describeApi() {
-  const paths: Record<string, Record<string, DescribedOperation>> = {};
+  const paths: Record<string, Record<string, ReturnType<typeof describe>>> = {};
   for (const operation of operations) {
     const one = { [operation.method.toLowerCase()]: describe(operation) };
     paths[operation.path] = { ...paths[operation.path], ...one };

@@ -33,37 +33,33 @@ export type Algorithm = (limit: Limit) => Meter;
 /** Amounts below a millionth of a request are treated as rounding errors. */
 const TINY = 1e-6;
 
-/** Starts a window with the first request after the previous window ended. */
-const fixed: Algorithm = ({ requests, windowSeconds }): Meter => {
-  let end = Number.NEGATIVE_INFINITY;
-  let used = 0;
-  return ({ monotonic }) => {
-    if (monotonic >= end) {
-      end = monotonic + windowSeconds * 1000;
-      used = 0;
-    }
-    const allowed = used < requests;
-    if (allowed) used += 1;
-    return { allowed, remaining: requests - used, resetMs: end - monotonic };
+/** Counts in windows by one of the clocks; `startAt` returns when the window of a time begins. */
+function inWindows(
+  clock: keyof Instant,
+  startAt: (nowMs: number, windowMs: number, startMs: number) => number,
+): Algorithm {
+  return ({ requests, windowSeconds }) => {
+    const windowMs = windowSeconds * 1000;
+    let startMs = Number.NEGATIVE_INFINITY;
+    let used = 0;
+    return ({ [clock]: nowMs }) => {
+      const start = startAt(nowMs, windowMs, startMs);
+      if (start !== startMs) used = 0;
+      startMs = start;
+      const allowed = used < requests;
+      if (allowed) used += 1;
+      return { allowed, remaining: requests - used, resetMs: startMs + windowMs - nowMs };
+    };
   };
-};
+}
+
+/** Starts a window with the first request after the previous window ended. */
+const fixed = inWindows('monotonic', (nowMs, windowMs, startMs) =>
+  nowMs < startMs + windowMs ? startMs : nowMs,
+);
 
 /** Uses consecutive windows since the epoch; a window of 60 seconds starts with each minute. */
-const aligned: Algorithm = ({ requests, windowSeconds }): Meter => {
-  const windowMs = windowSeconds * 1000;
-  let current = Number.NaN;
-  let used = 0;
-  return ({ epoch }) => {
-    const window = Math.floor(epoch / windowMs);
-    if (window !== current) {
-      current = window;
-      used = 0;
-    }
-    const allowed = used < requests;
-    if (allowed) used += 1;
-    return { allowed, remaining: requests - used, resetMs: (window + 1) * windowMs - epoch };
-  };
-};
+const aligned = inWindows('epoch', (nowMs, windowMs) => Math.floor(nowMs / windowMs) * windowMs);
 
 /** Remembers every request for one window, so that no window ever holds more than the limit. */
 const slidingLog: Algorithm = ({ requests, windowSeconds }): Meter => {

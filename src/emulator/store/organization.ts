@@ -37,7 +37,7 @@ export interface Ground {
   behaviour: Partial<PlatformBehaviour>;
 }
 
-export function createOrganization({ id, name }: Named, ground: Ground) {
+export function createOrganization({ id, name }: Rows['organization'], ground: Ground) {
   const { ids, storage, now } = ground;
   const behaviour: PlatformBehaviour = { ...specified, ...ground.behaviour };
   const touchedAt = () => (behaviour.touches ? now() : undefined);
@@ -81,11 +81,6 @@ export function createOrganization({ id, name }: Named, ground: Ground) {
       for (const table of Object.values(tables)) table.clear();
     },
   };
-}
-
-interface Named {
-  id: string;
-  name: string;
 }
 
 /** Returns the user who represents the organization's own staff. */

@@ -168,11 +168,11 @@ interface Route {
   clock: Clock;
   budget: Budget;
   limit: LimitFunction;
-  lanes: Lanes<Entry>;
+  lanes: ReturnType<typeof createLanes<Entry>>;
   came: number;
   sent: number;
   refused: number;
-  stuck: StuckWatch;
+  stuck: ReturnType<typeof watchStuck>;
   /** Whether the budget is about to be asked. */
   asking: boolean;
   /** Runs while a request is waiting and none may leave. */
@@ -278,8 +278,6 @@ interface Waiting {
   order: number;
 }
 
-type Lanes<Entry extends Waiting> = ReturnType<typeof createLanes<Entry>>;
-
 /** Creates an empty queue of the requests that wait for one route, sorted by priority. */
 export function createLanes<Entry extends Waiting>() {
   // Each priority has two lanes, because a request that is sent again takes precedence over new
@@ -337,8 +335,6 @@ export interface Stuck {
   /** For how many milliseconds one request was refused; undefined if a request succeeded. */
   forMs: number | undefined;
 }
-
-type StuckWatch = ReturnType<typeof watchStuck>;
 
 /** Creates a watch that calls `tell` once when the route becomes stuck, and once when it is not. */
 export function watchStuck(route: string, clock: Clock, tell: (told: Stuck) => void) {

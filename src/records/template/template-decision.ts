@@ -57,7 +57,6 @@ import {
 } from './template-state.ts';
 import { guardOf, type Change, type ChangeReason, type DoneChange } from '../../domain/change.ts';
 import { templateCreateBody } from '../../platform/request-schemas.ts';
-import type { Complaint } from '../../domain/problem-causes.ts';
 
 /** The policy for templates that were edited, or that the source lacks. */
 export interface TemplatePolicy {
@@ -108,7 +107,11 @@ function decide(states: TemplateStates, policy: TemplatePolicy): Partial<Decisio
     return { ...decision, forgets: own ? [] : [known.key] };
   }
   if (!first) return { changes: creationOf(key, row.value, policy.tests) };
-  if (shown.length > 1) return { problems: [doubled(key, shown)] };
+  if (shown.length > 1) {
+    const ids = shown.map(({ id }) => id).toSorted();
+    const reason = `${ids.length} templates on the platform have this name: ${ids.join(', ')}`;
+    return { problems: [problem(key, 'template-name-shared', reason)] };
+  }
   const replaced = policy.templates === 'overwrite' ? first : null;
   const found = { sent: {}, leftAlone: source, shown: first, replaced };
   return {
@@ -133,7 +136,7 @@ function absent(
   const now = shown.find((template) => template.id === id);
   if (!now) return { forgets: [key] };
   if (policy.absentTemplates === 'keep' || now.fields.status === 'archived') return {};
-  if (recorded.undone?.source === null) return { problems: [putBack(key)] };
+  if (recorded.undone?.source === null) return { problems: [problem(key, 'template-undone')] };
   const fields = { status: 'archived' as const };
   const wanted = { ...recorded.sent, ...fields };
   const about = { target: now.id, fields, wanted, shown: now };
@@ -168,7 +171,7 @@ function owned({
   if (!shown) {
     if (overwrite) return { changes: creationOf(key, desired, tests) };
     const gone = { ...leftAlone(note(recorded, false)), id: undefined };
-    return { note: gone, problems: [vanished(key)] };
+    return { note: gone, problems: [problem(key, 'template-vanished')] };
   }
   const fields = difference(desired, shown.fields);
   const names = Object.keys(fields);
@@ -176,12 +179,13 @@ function owned({
   const done: RecordedTemplate = { ...known, sent: desired, leftAlone: null, shown };
   if (names.length === 0) {
     const { untested: why } = recorded;
-    const problems = why === undefined ? [] : [untested(key, why)];
-    return { note: note(done, why === undefined), problems };
+    if (why === undefined) return { note: note(done, true) };
+    const reason = `was changed, and no test could be sent: ${why}`;
+    return { note: note(done, false), problems: [problem(key, 'template-untested', reason)] };
   }
   if (undone?.source === row.fingerprint) {
     const seen = isEdited(recorded, shown, desired) ? recorded : { ...recorded, shown };
-    return { note: leftAlone(note(seen, false)), problems: [putBack(key)] };
+    return { note: leftAlone(note(seen, false)), problems: [problem(key, 'template-undone')] };
   }
   const update = updateOf(key, fields, { desired, recorded, shown, tests });
   if (isEdited(recorded, shown, desired)) {
@@ -192,9 +196,10 @@ function owned({
   }
   if (canonicalJson(desired) === canonicalJson(recorded.sent)) return { note: note(done, true) };
   const found = note({ ...recorded, shown }, false);
-  return recorded.leftAlone === row.fingerprint && !overwrite
-    ? { note: found, problems: [differing(key, names)] }
-    : { note: found, changes: [update] };
+  if (recorded.leftAlone !== row.fingerprint || overwrite)
+    return { note: found, changes: [update] };
+  const reason = `found on the platform with other ${names.join(', ')}; left as it is`;
+  return { note: found, problems: [problem(key, 'template-differs', reason)] };
 }
 
 /** Returns the row without its fingerprint, so that it is read before it is changed. */
@@ -230,70 +235,60 @@ function noteOf(
   return { kind: 'template', key, id, ownership, body: canonicalJson(recorded), desired, ...sight };
 }
 
-function problem(key: string, kind: RecordProblem['class'], fault: Complaint): RecordProblem {
-  return { kind: 'template', key, class: kind, part: '', ...fault };
+/** What may be wrong with a template: the class, the words that all such problems share, the fix. */
+const problems = {
+  'template-name-shared': [
+    'rejected',
+    'several templates on the platform have this name',
+    'rename or remove all but one of them on the platform',
+  ],
+  'template-too-deep': [
+    'rejected',
+    `the content on the platform is nested more than ${mostLevels} levels deep and cannot be compared`,
+    'nest it less deeply on the platform, or remove it there',
+  ],
+  'template-differs': [
+    'conflict',
+    'found on the platform with other fields; left as it is',
+    'it is written when the source next changes, or set policy.templates to overwrite',
+  ],
+  'template-edited': [
+    'conflict',
+    'was edited on the platform; left as it is',
+    'take the edit into the source, or set policy.templates to overwrite',
+  ],
+  'template-vanished': [
+    'conflict',
+    'vanished on the platform; not made again',
+    'remove it from the source, or set policy.templates to overwrite',
+  ],
+  'template-undone': [
+    'conflict',
+    '`undo` put an earlier version back, and the source has not changed since',
+    'nothing, if that is as it should be; otherwise change the source, or undo the undo',
+  ],
+  'template-untested': [
+    'rejected',
+    'was changed, and no test could be sent',
+    'send one by `crm-mirror platform template test`, and change the template again if it is wrong',
+  ],
+} as const;
+
+/** Returns a problem; `reason` says more than the words that all such problems share. */
+function problem(key: Key, cause: keyof typeof problems, reason?: string): RecordProblem {
+  const [name, about, fix] = problems[cause];
+  const said = reason === undefined ? { reason: about } : { about, reason };
+  return { kind: 'template', key, class: name, part: '', cause, ...said, fix };
 }
 
-function doubled(key: string, shown: ObservedTemplate[]): RecordProblem {
-  const ids = shown.map((template) => template.id).toSorted();
-  return problem(key, 'rejected', {
-    cause: 'template-name-shared',
-    about: 'several templates on the platform have this name',
-    reason: `${shown.length} templates on the platform have this name: ${ids.join(', ')}`,
-    fix: 'rename or remove all but one of them on the platform',
-  });
+function incomparable(key: Key, id: string): RecordProblem {
+  const [, about] = problems['template-too-deep'];
+  return problem(key, 'template-too-deep', about.replace('platform', `platform (${id})`));
 }
 
-function incomparable(key: string, id: string): RecordProblem {
-  return problem(key, 'rejected', {
-    cause: 'template-too-deep',
-    about: `the content on the platform is nested more than ${mostLevels} levels deep and cannot be compared`,
-    reason: `the content on the platform (${id}) is nested more than ${mostLevels} levels deep and cannot be compared`,
-    fix: 'nest it less deeply on the platform, or remove it there',
-  });
-}
-
-function differing(key: string, fields: string[]): RecordProblem {
-  return problem(key, 'conflict', {
-    cause: 'template-differs',
-    about: 'found on the platform with other fields; left as it is',
-    reason: `found on the platform with other ${fields.join(', ')}; left as it is`,
-    fix: 'it is written when the source next changes, or set policy.templates to overwrite',
-  });
-}
-
-function edited(key: string, fields: string[]): RecordProblem {
-  return problem(key, 'conflict', {
-    cause: 'template-edited',
-    about: 'was edited on the platform; left as it is',
-    reason: `was edited on the platform (${fields.join(', ')}); left as it is`,
-    fix: 'take the edit into the source, or set policy.templates to overwrite',
-  });
-}
-
-function vanished(key: string): RecordProblem {
-  return problem(key, 'conflict', {
-    cause: 'template-vanished',
-    reason: 'vanished on the platform; not made again',
-    fix: 'remove it from the source, or set policy.templates to overwrite',
-  });
-}
-
-function putBack(key: string): RecordProblem {
-  return problem(key, 'conflict', {
-    cause: 'template-undone',
-    reason: '`undo` put an earlier version back, and the source has not changed since',
-    fix: 'nothing, if that is as it should be; otherwise change the source, or undo the undo',
-  });
-}
-
-function untested(key: Key, why: string): RecordProblem {
-  return problem(key, 'rejected', {
-    cause: 'template-untested',
-    about: 'was changed, and no test could be sent',
-    reason: `was changed, and no test could be sent: ${why}`,
-    fix: 'send one by `crm-mirror platform template test`, and change the template again if it is wrong',
-  });
+function edited(key: Key, fields: readonly string[]): RecordProblem {
+  const reason = `was edited on the platform (${fields.join(', ')}); left as it is`;
+  return problem(key, 'template-edited', reason);
 }
 
 /** What an update is based on. `tests`: whether a test is sent before a template is published. */

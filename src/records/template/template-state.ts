@@ -125,17 +125,13 @@ export const decodeTemplate = {
   change: decoder(changeBody),
 };
 
+type Unread = Record<'where' | 'broken' | 'fix', string>;
+
 /** Returns the row of a file or record that cannot be read. It names no template. */
 export function unreadTemplate({ where: place, broken: reason, fix }: Unread): DesiredTemplateRow {
   const row = desireTemplate({}, place);
   const invalid = { cause: 'unreadable-record', reason, fix } as const;
   return { ...row, fingerprint: '', wants: false, invalid };
-}
-
-interface Unread {
-  where: string;
-  broken: string;
-  fix: string;
 }
 
 /** Returns a platform template in canonical form. Its fingerprint excludes `updatedAt`. */

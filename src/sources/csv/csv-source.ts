@@ -50,7 +50,7 @@ interface Reading extends FileReading {
 
 async function* recordsOf(reading: Reading): AsyncGenerator<SourceRecord[]> {
   const { name, tally, fields } = reading;
-  let table: Table | undefined;
+  let table: ReturnType<typeof createTable> | undefined;
   let isOver = false;
   const toGroup = (rows: readonly Row[]): SourceRecord[] => {
     const group: SourceRecord[] = [];
@@ -97,8 +97,6 @@ function headerRefusal(name: string, why: string): Invalid {
 
 /** Salesforce writes five. */
 const MOST_FOOTER_LINES = 20;
-
-type Table = ReturnType<typeof createTable>;
 
 /**
  * Creates what makes records of the rows under a header, and recognizes the footer of a report: a

@@ -395,9 +395,7 @@ async function report(
         filled(query ?? '', (name) => queryValue(valueOf(name))),
       method,
       headers: { 'idempotency-key': id },
-      ...(body !== undefined && {
-        body: { type: 'application/json', text: JSON.stringify(inside(body, valueOf)) },
-      }),
+      json: inside(body, valueOf),
       accepts,
     },
     signal,

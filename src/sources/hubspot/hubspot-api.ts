@@ -64,10 +64,7 @@ export function openApi(options: HubspotOptions, around: Surroundings & { pace: 
   };
   const at = (path: string, query: Record<string, string>) =>
     `${new URL(path, url).href}?${new URLSearchParams(query).toString()}`;
-  const posted = (path: string, content: object): CrmRequest => ({
-    address: new URL(path, url).href,
-    body: { type: 'application/json', text: JSON.stringify(content) },
-  });
+  const posted = (path: string, json: object) => ({ address: new URL(path, url).href, json });
   /** Returns those of a page of ids that exist. Throws Unavailable if one cannot be read. */
   const some = async (
     ids: readonly string[],

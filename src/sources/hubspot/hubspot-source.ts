@@ -250,15 +250,12 @@ export function hubspotReturns(
   const toRequest = ({ email, channel }: OptOutReport): CrmRequest => {
     const all = `/communication-preferences/v4/statuses/${pathSegment(email)}/unsubscribe-all?channel=EMAIL`;
     if (channel === '*') return { address: new URL(all, url).href, method: 'POST' };
-    const content = {
+    const json = {
       emailAddress: email,
       subscriptionId: subscriptions[channel],
       ...(legalBasis && { legalBasis, legalBasisExplanation: explanation }),
     };
-    return {
-      address: new URL('/communication-preferences/v3/unsubscribe', url).href,
-      body: { type: 'application/json', text: JSON.stringify(content) },
-    };
+    return { address: new URL('/communication-preferences/v3/unsubscribe', url).href, json };
   };
   return sessionWriteBack({
     takes: ({ channel }) => channel === '*' || Object.hasOwn(subscriptions, channel),

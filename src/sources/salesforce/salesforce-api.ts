@@ -15,9 +15,8 @@ import { quoted } from '../shared/record-fields.ts';
 interface ApiQuestion {
   /** The path below the version (/queryAll?q=…), or a full path named in a response. */
   path: string;
-  /** A JSON document; if present, the request is a POST. */
-  body?: object;
-  /** Set, together with a body, if the request changes a record. */
+  /** A JSON document; if present, the request is a POST, unless `method` is given. */
+  json?: object;
   method?: 'PATCH';
   /** Set if the response is text of this type instead of JSON. */
   text?: 'text/csv';
@@ -44,7 +43,7 @@ export function createSession(
   let open: { origin: string; asking: Asking } | undefined;
   const askWith = async (
     { origin, token }: Grant,
-    { path, body, method, text, accepts = [] }: ApiQuestion,
+    { path, text, accepts = [], ...how }: ApiQuestion,
   ) => {
     if (open?.origin !== origin) {
       await open?.asking.close();
@@ -52,9 +51,7 @@ export function createSession(
     }
     const address = origin + (path.startsWith('/services/') ? path : base + path);
     const headers = { authorization: `Bearer ${token}`, ...(text && { accept: text }) };
-    const json = body && { type: 'application/json' as const, text: JSON.stringify(body) };
     const all = [...(text ? [200] : []), ...refusals, ...accepts];
-    const how = { ...(json && { body: json }), ...(method && { method }) };
     const said = await open.asking.ask({ address, headers, accepts: all, ...how }, signal);
     if (!said) throw new Error('404 is among what is accepted');
     startedAt ??= observe(said.status, said.headers, 0).dateMs;
@@ -132,10 +129,7 @@ async function requestGrant(
     const said = await asking.ask(
       {
         address: `${origin}/services/oauth2/token`,
-        body: {
-          type: 'application/x-www-form-urlencoded',
-          text: String(new URLSearchParams(form)),
-        },
+        form,
         accepts: [400, 401, 403],
       },
       signal,

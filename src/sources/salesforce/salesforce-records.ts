@@ -204,8 +204,8 @@ async function runJob(
   signal: AbortSignal,
 ): Promise<z.infer<typeof job>> {
   const query = toSoql({ shape, where });
-  const body = { operation: 'queryAll', query, columnDelimiter: 'COMMA', lineEnding: 'LF' };
-  let { value } = await session.ask({ path: '/jobs/query', body });
+  const json = { operation: 'queryAll', query, columnDelimiter: 'COMMA', lineEnding: 'LF' };
+  let { value } = await session.ask({ path: '/jobs/query', json });
   const until = clock.monotonic() + MOST_WAIT_MS;
   for (let tries = 1; ; tries += 1) {
     const { data } = job.safeParse(value);

@@ -60,7 +60,7 @@ type OptOut = OptOutField | { readonly when: Condition };
 export function salesforceSource(
   options: SalesforceOptions,
   { unsubscribed, ...surroundings }: Surroundings & { unsubscribed: readonly OptOut[] },
-): Required<Source> {
+): Source {
   const { clock } = surroundings;
   const openReader = createReaders(options, unsubscribed, clock);
   const grants = createGrants(options, surroundings);
@@ -269,11 +269,11 @@ export function salesforceReturns(
     look: () => `reported to ${new URL(options.url).host}, in its records`,
     open: (signal) => createSession(options, grants, signal, surroundings),
     async report(session, { crmId, channel }) {
-      const body =
+      const json =
         channel === '*' ? { HasOptedOutOfEmail: true } : { [fields[channel] ?? '']: false };
       const accepts = [204, 400, 403, 404];
       const path = pathOf(crmId) ?? '';
-      const said = await session.ask({ path, body, method: 'PATCH', accepts });
+      const said = await session.ask({ path, json, method: 'PATCH', accepts });
       if (said.status < 300) return { is: 'told' };
       const refusal = refusalOf(said);
       const { status, code } = refusal;

@@ -22,8 +22,10 @@ const MOST_WAIT_MS = 10 * 60_000;
 export interface CrmRequest {
   address: string;
   /** The method. The default is POST if there is a body, and GET otherwise. */
-  method?: Method;
-  body?: { type: 'application/json' | 'application/x-www-form-urlencoded'; text: string };
+  method?: Method | undefined;
+  /** The body: a JSON document, or the fields of a form. */
+  json?: unknown;
+  form?: Readonly<Record<string, string>>;
   headers?: Readonly<Record<string, string>>;
   /** Statuses to accept whatever their body contains. Waits that they demand are not observed. */
   accepts?: readonly number[];
@@ -88,17 +90,19 @@ export function createAsking(options: AskingOptions, { clock, random }: Surround
   };
   return {
     host,
-    async ask({ address, method, body, headers, accepts = [] }, signal) {
+    async ask({ address, method, json, form, headers, accepts = [] }, signal) {
       const { pathname, search } = new URL(address);
+      const body = form ? String(new URLSearchParams(form)) : JSON.stringify(json);
+      const type = `application/${form ? 'x-www-form-urlencoded' : 'json'}`;
       const request: Request = {
-        method: method ?? (body ? 'POST' : 'GET'),
+        method: method ?? (body === undefined ? 'GET' : 'POST'),
         path: pathname + search,
         headers: {
           ...standing,
-          ...(body && { 'content-type': body.type }),
+          ...(body !== undefined && { 'content-type': type }),
           ...lowerCased(headers),
         },
-        ...(body && { body: body.text }),
+        ...(body !== undefined && { body }),
       };
       const attempt = async () => {
         const answer = await outwait(

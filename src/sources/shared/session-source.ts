@@ -41,16 +41,6 @@ interface Session {
 export function sessionSource<S extends Session>(
   kind: string,
   clock: Clock,
-  reads: Reads<S> & Required<Pick<Reads<S>, 'changes' | 'one'>>,
-): Required<Source>;
-export function sessionSource<S extends Session>(
-  kind: string,
-  clock: Clock,
-  reads: Reads<S>,
-): Source;
-export function sessionSource<S extends Session>(
-  kind: string,
-  clock: Clock,
   { open, read, changes, one, isOneState }: Reads<S>,
 ): Source {
   const { keep, still } = holding(clock);

@@ -136,8 +136,6 @@ export function binds(statement: string, name: Parameter): boolean {
   return namedIn(statement).some((piece) => typeof piece === 'object' && piece.name === name);
 }
 
-type DatabasePlace = { system: 'sqlite'; path: string } | ServerPlace;
-
 const systems: Record<string, { system: ServerPlace['system']; port: number }> = {
   'postgres:': { system: 'postgres', port: 5432 },
   'postgresql:': { system: 'postgres', port: 5432 },
@@ -152,7 +150,7 @@ const none = fault(
 );
 
 /** Returns the location, or the fault in the address, which quotes no part of it. */
-export function placeOf(address: string): DatabasePlace | Fault {
+export function placeOf(address: string): { system: 'sqlite'; path: string } | ServerPlace | Fault {
   const file = fileOf(address);
   if (file !== undefined) return file === '' ? none : { system: 'sqlite', path: file };
   const url = URL.parse(address);

@@ -43,7 +43,7 @@ export interface Original {
   /** The plan that the observation made. */
   summary: Summary;
   view: PlatformView;
-  readings: SourceReadings;
+  readings: ReturnType<typeof createReadings>;
   facts: PlatformFacts;
   limits: Readonly<Record<string, StatedLimit>>;
   /** How far the platform's clock is ahead. */
@@ -168,8 +168,6 @@ type Keep = Map<string, { batches: SourceRecord[][]; end: End }>;
 
 /** Waits for real work, during which no virtual time passes. */
 type Hold = <T>(real: Promise<T>) => Promise<T>;
-
-type SourceReadings = ReturnType<typeof createReadings>;
 
 /** Creates an empty store of the readings of all sources of a rehearsal. */
 export function createReadings() {

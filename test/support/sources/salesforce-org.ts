@@ -262,7 +262,9 @@ type OptOuts = Parameters<typeof salesforceSource>[1]['unsubscribed'];
 export function sourceOf(options: object = {}, ...unsubscribed: OptOuts) {
   const clock = virtualClock();
   const parsed = salesforceOptions.parse({ type: 'salesforce', url: ORIGIN, auth, ...options });
-  return { source: salesforceSource(parsed, { clock, random: () => 1, unsubscribed }), clock };
+  const source = salesforceSource(parsed, { clock, random: () => 1, unsubscribed });
+  const { read, changes, one, still } = source;
+  return { source: { read, changes: changes!, one: one!, still: still! }, clock };
 }
 
 /** Reads people of an organization that is behind its address. */
