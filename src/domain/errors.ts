@@ -70,7 +70,6 @@ export function renderProblem({ place, reason, fix }: Renderable): string {
   return fix ? `${what}${gap}→ ${fix}` : what;
 }
 
-/** What a problem may have in addition to its reason. */
 interface Detail {
   fix?: string | undefined;
   /** The default is the code of the class. */

@@ -50,9 +50,7 @@ export interface Attempt {
   body?: string | undefined;
   /** The number of the attempt for this request, from 1 on. */
   attempt: number;
-  /** The address of the person that the request is about, if it is about one person. */
   person?: string | undefined;
-  /** The platform's id of the contact that the request is about. */
   contact?: string | undefined;
   /** The response; without one, `failure` says why there is none. */
   answer?: Answer | undefined;

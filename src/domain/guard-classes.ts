@@ -208,7 +208,6 @@ export type GuardKey = Guard['configKey'];
 
 export const guardNames: readonly GuardClass[] = guardClasses.map(({ id }) => id);
 
-/** The classes with `holdFor`. */
 export const timedGuards: ReadonlySet<GuardClass> = new Set(
   guardClasses.filter(({ defaults }) => defaults.holdFor !== undefined).map(({ id }) => id),
 );

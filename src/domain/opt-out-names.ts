@@ -15,7 +15,6 @@ const deletionNames = [
   /slettet|raderad|borttag|poistettu|usuniet|smazan|torolt|\bsters|silindi|удален|видален/,
 ];
 
-/** Columns about other ways to reach a person. */
 const aboutOtherWays =
   /sms|(?<!co)mms|fax|phone|telefon|tele|whatsapp|call|mobile|handy|push|postal|anruf|llamar|bellen|звон/;
 /** Columns about why, how, or in which campaign, a person opted out. */
@@ -204,7 +203,6 @@ export function isOtherName(name: string): boolean {
 /** The parts of a term between gaps, as expressions that begin at a given place. */
 type Term = readonly RegExp[];
 
-/** The maximum number of neutral words in a row. */
 const mostNeutral = 4;
 /** Scripts that write no spaces between words. */
 const spaceless = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u;

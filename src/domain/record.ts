@@ -126,7 +126,6 @@ export interface RecordedRow extends RecordedBody {
   desired: string | undefined;
 }
 
-/** What is recorded of the state of a record. */
 export interface RecordedBody {
   key: Key;
   body: string;

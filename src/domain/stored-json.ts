@@ -1,7 +1,6 @@
 import type { z } from 'zod';
 import { Invalid } from './errors.ts';
 
-/** Encodes values of one form as JSON text, and decodes that text. */
 interface JsonCodec<Value> {
   encode(value: Value): string;
   /** Throws Invalid if the text is damaged or has another form. */

@@ -19,7 +19,6 @@ interface FoundValue {
   records: number;
 }
 
-/** The unknown values of one option. */
 export interface UnknownWords {
   option: string;
   fix: string;

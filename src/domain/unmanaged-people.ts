@@ -59,7 +59,6 @@ export const protectedUnmanaged =
   'contacts.protect covers the person, so `crm-mirror unmanaged` does not opt them out: ' +
   'acknowledge that they stay, or opt out one person with `crm-mirror resolve`';
 
-/** What happens after an operator has decided to opt them out. */
 export const optsOutUnmanaged =
   'nothing: an operator decided to opt them out; a full run does it, if need be after an approval';
 

@@ -235,14 +235,12 @@ type AnyRequest = Omit<Request, 'method'> & { method: string };
 
 interface Asked {
   method: string;
-  /** The path without the query. */
   path: string;
   query: URLSearchParams;
   headers: Record<string, string>;
   body: string;
 }
 
-/** Handles a request in the order described at `createEmulator`. */
 function ask(
   asked: Asked,
   ground: {
@@ -276,7 +274,6 @@ function ask(
   return { ...known, outcome, question };
 }
 
-/** Refuses a path that does not exist, or that allows other methods. */
 function refusePath({ method, path }: Asked, allowed: readonly string[]) {
   const allow = allowed.join(', ');
   if (allowed.length === 0) {

@@ -55,7 +55,6 @@ export async function download(
   }
 }
 
-/** Buffers incoming data until it is read. */
 function createFlow(host: string, signal: AbortSignal) {
   const begun = Promise.withResolvers<{ status: number; headers: Download['headers'] }>();
   const held: Buffer[] = [];

@@ -9,9 +9,7 @@ const EPOCH_SINCE_MS = 1e11;
 
 /** A route's budget as one response shows it. A field without usable value is undefined. */
 export const observation = z.object({
-  /** Whether the response is a 429. */
   refused: z.boolean(),
-  /** The number of requests per window. */
   limit: z.number().optional(),
   /** The requests left after this one; never above `limit`. */
   remaining: z.number().optional(),

@@ -22,7 +22,6 @@ export interface CallOptions {
   leaves?: (() => Promise<void>) | undefined;
   /** Called with the answer to each attempt. */
   answered?: ((answer: Answer) => void) | undefined;
-  /** The priority; the default is 'other'. */
   priority?: Priority | undefined;
   /** The address of the person that the call is about, for a log. It is not sent. */
   person?: string | undefined;
@@ -242,7 +241,6 @@ function unreadable(
   return new Unavailable(message, { acted: 'maybe', status });
 }
 
-/** Parses the body as JSON. Returns undefined if it is not JSON. */
 function parseJson(body: string): unknown {
   try {
     return JSON.parse(body);

@@ -16,7 +16,6 @@ export interface Operation {
   session?: true;
 }
 
-/** Returns a row of the table. */
 const operation = (route: string, method: Method, path: string, rule: Resend): Operation => ({
   route,
   method,

@@ -106,7 +106,6 @@ export interface OutageNotes {
   works(part: OutagePart, isProbe?: boolean): void;
 }
 
-/** Records the outages of one mirror. */
 export interface OutageRecord extends OutageNotes {
   /** Turns each failure that has not ended into an outage, because a run has failed. */
   confirm(): void;

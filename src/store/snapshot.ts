@@ -34,7 +34,6 @@ import { platformDriftIn } from './staging/observed-records.ts';
 
 type Parts = ReturnType<typeof partsIn>;
 
-/** A copy under a name of its own (BackupPart in database/database-backup.ts). */
 interface SnapshotCopy {
   name(): void;
   drop(): void;

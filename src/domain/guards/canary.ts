@@ -191,7 +191,6 @@ export function advance(before: Canary, event: CanaryEvent): Canary | undefined 
   }
 }
 
-/** What ends, and what follows it; a canary of any state. */
 interface Ending {
   guard: CanaryEnd['class'];
   before: Pick<CanaryEnd, 'run' | 'size' | 'of' | 'says' | 'counts'> & { state: string };

@@ -20,7 +20,6 @@ export interface Operation<Query = unknown, Body = unknown> {
   summary: string;
   /** Describes mostly what the specification does not show and how the emulator behaves there. */
   description?: string;
-  /** The status and the schema of a success. */
   success: [status: 200 | 201, answer: AnswerName];
   /** The error responses by status, in addition to those that the fields below imply. */
   refusals?: Record<number, string>;
@@ -37,7 +36,6 @@ export interface Operation<Query = unknown, Body = unknown> {
   answer(organization: Organization, asked: Asked): ApiOutcome;
 }
 
-/** A request to one operation, before any check. */
 interface Asked {
   /** The decoded path parameter; '' if the path has none. */
   id: string;

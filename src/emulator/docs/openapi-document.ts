@@ -63,7 +63,6 @@ export function describeApi() {
   };
 }
 
-/** The tag of each operation, by the first part of its route. */
 const tags: Readonly<Record<string, string>> = {
   contacts: 'Contacts',
   templates: 'Templates',
@@ -177,7 +176,6 @@ function typeOf(schema: z.core.JSONSchema._JSONSchema | undefined): string {
   return parts.join(' ');
 }
 
-/** Escapes text for use between tags and in attributes. */
 function text(plain: string): string {
   const names: Record<string, string> = { '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot' };
   return plain.replaceAll(/[&<>"]/g, (char) => `&${names[char]};`);

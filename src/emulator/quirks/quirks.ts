@@ -55,7 +55,6 @@ export interface Reply {
   reading?: MeterReading | undefined;
 }
 
-/** Returns the reply with other parts of its outcome. */
 function alter(reply: Reply, parts: Partial<ApiOutcome>): Reply {
   return { ...reply, outcome: { ...reply.outcome, ...parts } };
 }
@@ -480,7 +479,6 @@ export function spellings(): { name: string; line: string }[] {
 
 type Contact = Record<string, unknown>;
 
-/** Applies `change` to every contact in a reply, wherever it occurs. */
 function eachContact(change: (contact: Contact, reply: Reply) => Contact) {
   return (reply: Reply): Reply => {
     const { route, outcome } = reply;

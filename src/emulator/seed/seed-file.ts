@@ -228,7 +228,6 @@ export function createSeed(accounts: Accounts, organization: Organization) {
 /** Adds records before requests arrive. Throws Invalid for unknown channels and taken values. */
 export type Seed = ReturnType<typeof createSeed>;
 
-/** Adds a user, with or without an organization, and returns the user's session. */
 function seedUser({ users }: Accounts, user: NewUser): string {
   refuseTaken('user', user.id, users.byId);
   refuseTaken('session', user.session, users.bySession);
@@ -295,5 +294,4 @@ export function arrange(accounts: Accounts, beginning: Beginning): void {
   if (wrong.length > 0) throw new Invalid(wrong.map((reason) => ({ code: 'invalid', reason })));
 }
 
-/** A user who can sign in but belongs to no organization. */
 const GUEST = { id: 'user_guest', name: 'Guest', email: 'guest@nowhere.example' };

@@ -181,7 +181,6 @@ function createTemplates(ids: Ids, shelf: Shelf<TemplateRow>) {
       const row = { ...emptyTemplate, id, serial: all.nextSerial(), ...times };
       return table.insert(Object.assign(row, given(fields)));
     },
-    /** Overwrites only the given fields. */
     change: (row: TemplateRow, fields: TemplateUpdateBody, now: number) =>
       table.change(row, { ...given(fields), updatedAt: now }),
   };
@@ -268,7 +267,6 @@ export function nameserversOf(domain: string): { nameservers: string[]; dnsProvi
   };
 }
 
-/** How many test emails are kept. */
 const KEEP = 1000;
 
 function createOutbox(shelf: Shelf<SendRow>) {

@@ -18,7 +18,6 @@ export function createTable<Row extends { readonly id: string }>(
 ) {
   const rows = new Map<string, Row>();
 
-  /** Adds a row that is in the storage. */
   function put(row: Row): void {
     rows.set(row.id, row);
     for (const index of indexes) index.add(row);

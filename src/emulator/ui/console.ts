@@ -50,7 +50,6 @@ const readQuery = query(
   }),
 );
 
-/** The parts of the emulator that the console shows and acts on. */
 interface Played {
   readonly organizationId: string;
   organizations(): string[];

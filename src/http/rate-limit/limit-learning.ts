@@ -80,7 +80,6 @@ export function learn(memory: LearnedLimits, event: Event): void {
   else guess(memory, nowMs, 0);
 }
 
-/** Returns whether a request left before response number `at`. */
 function isFrom(lease: Event['lease'], at: number | undefined): boolean {
   return at !== undefined && (lease?.answers ?? -1) < at;
 }

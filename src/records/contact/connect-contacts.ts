@@ -161,7 +161,6 @@ async function lookBack(
   return undefined;
 }
 
-/** Sends one change, and reads the contact back if the response says too little. */
 async function send(
   access: ReadAccess,
   change: ContactChange,

@@ -94,7 +94,6 @@ export interface LeavingPage {
   total: number;
 }
 
-/** Lists the people who unsubscribed. */
 export interface Departures {
   route: string;
   /**
@@ -110,7 +109,6 @@ export interface Departures {
 
 export interface Erasing {
   key: Key;
-  /** Undefined if nothing is recorded for the record. */
   recorded: RecordedRow | undefined;
   known: readonly string[];
   tell(deed: Deed): void;
@@ -167,7 +165,6 @@ export interface Contacts {
   find(row: RecordedRow, signal: AbortSignal): Promise<FoundRecord>;
   /** Deletes a person from the platform, even if the mirror did not create the contact. */
   erase(what: Erasing, deadlines: Deadlines): Promise<boolean>;
-  /** Returns whether entries of the do-not-contact list forbid a change. */
   forbids(change: Change, entries: readonly Entry[]): boolean;
   /** Returns what to do about one person. Pure; nothing, once its changes are acknowledged. */
   decide(states: ContactStates): Decision;

@@ -59,7 +59,6 @@ interface Facts {
   doneAt: Undoing['doneAt'];
   /** The opt-outs that the opt-ins of the run overrode, by channel. */
   overridden: ReadonlyMap<string, OverriddenOptOut>;
-  /** As a run sees the person. */
   facts: PersonFacts;
   /** As a run would see the person if nothing had been undone in these channels. */
   free: PersonFacts;
@@ -179,7 +178,6 @@ const optOutHeld =
 const changedSince =
   'the contact was changed on the platform since, which may be an opt-out: opt the person in with `crm-mirror resolve --in`';
 
-/** Returns the contact that a change went to, if it still has the address. */
 function contactOf({ target }: DoneChange, { shown, states }: PersonFacts) {
   const of = target ?? states.recorded?.id;
   return shown.find(({ id }) => id === of);

@@ -41,7 +41,6 @@ interface TestSending {
   to: readonly string[];
 }
 
-/** Connects the templates of a mirror to the platform. */
 export function connectTemplates({
   platform,
   testTo = [],

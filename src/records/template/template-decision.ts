@@ -339,7 +339,6 @@ function creationOf(key: Key, desired: TemplateFields, tests = false): Change[] 
   ];
 }
 
-/** Returns a change, with the version that it overwrites. */
 function templateChange(
   key: string,
   op: Change['op'],

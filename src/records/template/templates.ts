@@ -76,7 +76,6 @@ export function templateDrift(
   return row && isSame ? undefined : 'drift';
 }
 
-/** Returns the row that follows from an acknowledged change. */
 export function acknowledgeTemplate(
   before: RecordedRow | undefined,
   sent: Change,

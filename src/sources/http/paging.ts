@@ -115,7 +115,6 @@ function byCursor(
   };
 }
 
-/** Appends a parameter and leaves the rest of the address unchanged. */
 function withParam(url: string, name: string, value: string): string {
   const mark = url.includes('?') ? '&' : '?';
   return `${url}${mark}${queryValue(name)}=${queryValue(value)}`;

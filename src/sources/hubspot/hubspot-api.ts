@@ -21,7 +21,6 @@ import { fieldAt } from '../../domain/values/record-field.ts';
 import { isRecord, jsonRecords } from '../shared/record-fields.ts';
 import type { SourceRecord } from '../source.ts';
 
-/** The maximum number of contacts that HubSpot returns at once. */
 const PAGE = 100;
 const MOST_WAIT_MS = 10 * 60_000;
 const HOUR_MS = 3_600_000;
@@ -43,7 +42,6 @@ interface ContactPage {
   next: string | undefined;
 }
 
-/** The contacts that are requested, and their properties. */
 interface Of {
   properties: readonly string[];
   archived: boolean;

@@ -133,7 +133,6 @@ interface Sheet {
   archived: boolean;
 }
 
-/** Yields all contacts: first the active ones, then the archived ones. */
 async function* listPages(
   api: Api,
   properties: readonly string[],
@@ -153,7 +152,6 @@ async function* listPages(
   }
 }
 
-/** Yields the contacts that changed since `fromMs`. */
 async function* listChanged(
   api: Api,
   properties: readonly string[],

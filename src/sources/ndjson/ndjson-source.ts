@@ -22,7 +22,6 @@ export function ndjsonSource(options: NdjsonOptions, surroundings: FileSurroundi
   return lineFile(options, surroundings, readBatches);
 }
 
-/** Yields the records of each chunk of the file; chunks are small. */
 async function* readBatches(reading: FileReading): AsyncGenerator<SourceRecord[], void> {
   const { name, chunks, fields, tally } = reading;
   const records = jsonRecords(fields);
@@ -94,7 +93,6 @@ interface JsonLine {
   text: string | undefined;
 }
 
-/** Converts bytes into lines, and buffers no more than one incomplete line. */
 function lineParser() {
   let number = 1;
   let parts: Buffer[] = [];

@@ -329,7 +329,6 @@ const passing: Lines = {
   UNABLE_TO_LOCK_ROW: ['is busy with the same records', 'try again later'],
 };
 
-/** Returns the error for a refusal; `host` is for the message. */
 export function errorOf(refusal: Refusal, host: string): Error {
   const { status, code, message, usage } = refusal;
   if (code === 'REQUEST_LIMIT_EXCEEDED') {

@@ -290,10 +290,8 @@ export async function describeShapes(
   });
 }
 
-/** The types of fields that hold no text, number or flag. */
 const unreadable = ['base64', 'address', 'location', 'complexvalue'];
 
-/** Returns the names of the fields of an object that can be read as values. */
 export async function salesforceFields(session: Session, object: ObjectName): Promise<string[]> {
   const { value } = await session.ask({ path: `/sobjects/${pathSegment(object)}/describe` });
   const { fields = [] } = described.safeParse(value).data ?? {};

@@ -146,7 +146,6 @@ function joinConditions(conditions: readonly Condition[]): Condition | undefined
   };
 }
 
-/** Salesforce's own opt-out field, a checkbox. */
 const standardOptOut: OptOutField = {
   field: 'HasOptedOutOfEmail',
   says: (value) => (value === true || value === 'true' ? 'yes' : 'no'),

@@ -11,7 +11,6 @@ import { jsonRecords } from './record-fields.ts';
 import type { Certificate, Source, SourceRecord } from '../source.ts';
 
 export interface Mapping {
-  /** The name for messages. */
   name: string;
   map: MapRecord;
   /** The fields that the records must have before they are mapped. */

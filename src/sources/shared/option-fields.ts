@@ -26,7 +26,6 @@ const noDuration = says('is not a duration', 'write a number from 1 and s, m, h 
 export const overlap = (what: string) =>
   z.string().regex(durationForm, noDuration).describe(what).default('2m');
 
-/** Headers that the client sets itself. */
 const own = [
   'connection',
   'content-length',

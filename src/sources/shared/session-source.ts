@@ -85,7 +85,6 @@ export function sessionSource<S extends Session>(
   };
 }
 
-/** The number of reports that are sent before they are noted as sent. */
 const REPORTS_AT_ONCE = 20;
 
 interface Reports<S> {

@@ -86,7 +86,6 @@ export async function describeRelation(
   };
 }
 
-/** Creates a statement under construction, with the values bound to it so far. */
 function createStatement(session: Session, { from, columns, at: places }: Relation) {
   const values: Raw[] = [];
   const columnAt = (at: number): Column => {

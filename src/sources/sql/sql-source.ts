@@ -85,7 +85,6 @@ interface Wanted {
   sinceMs?: number;
 }
 
-/** Yields a page of records at a time, of all or of what changed. */
 async function* readList(
   session: Session,
   { options, id, request: { fields }, sinceMs }: Wanted,

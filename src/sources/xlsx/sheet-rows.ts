@@ -7,7 +7,6 @@ import { fieldFault } from '../shared/record-fields.ts';
 import { SaxesParser, type SaxesTagNS } from 'saxes';
 import { markedEncoding } from '../shared/files/file-origin.ts';
 
-/** A row that is not empty. */
 export interface SheetRow {
   /** The row number that spreadsheet programs display. */
   number: number;
@@ -75,7 +74,6 @@ function parseColumn(place: string): number | undefined {
   return column - 1;
 }
 
-/** The parts of a workbook that its cells refer to. */
 interface CellContext {
   strings: readonly string[];
   /** How numbers are displayed, by the style of their cells. */
@@ -203,7 +201,6 @@ function toIso(days: number, kind: NumberKind, since1904: boolean): string | und
   return rest === 0 ? day : `${day}T${time}`;
 }
 
-/** The maximum memory for all texts. */
 const MOST_BYTES = 256 * 1024 * 1024;
 /** The approximate memory for a text in addition to its letters. */
 const TEXT_BYTES = 50;

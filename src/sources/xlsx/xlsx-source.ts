@@ -71,7 +71,6 @@ interface Tally extends FileTally {
   records: number;
 }
 
-/** Yields one group of records for each chunk of the sheet. */
 async function* readRecords(
   sheet: Sheet,
   fields: readonly string[],
@@ -314,7 +313,6 @@ async function openParts(place: ZipPlace) {
     return opened;
   });
   return {
-    /** Returns whether there is a part with this name. Case is ignored. */
     has: (name: string) => entries.has(name.toLowerCase()),
     /** Yields a part's bytes. Throws Invalid without one, or with another length or CRC. */
     chunks(name: string): AsyncGenerator<Buffer> {

@@ -7,9 +7,7 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 import Database from 'better-sqlite3';
 import { z } from 'zod';
 
-/** What the thread is given. */
 const task = z.object({ checkedFile: z.string() });
-/** What it answers. */
 const answer = z.object({ found: z.string(), code: z.string() });
 
 const { data } = task.safeParse(isMainThread ? undefined : workerData);

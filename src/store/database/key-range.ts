@@ -17,7 +17,6 @@ export interface KeyRange {
   upTo: string | Uint8Array;
 }
 
-/** One record. */
 export interface RecordName {
   kind: RecordTypeName;
   key: Key;

@@ -58,7 +58,6 @@ function bindable(value: unknown): unknown {
   return copy ?? value;
 }
 
-/** Replaces null by undefined in a row. */
 export function withoutNull<Row extends object>(row: Row): Row {
   for (const name in row) if (row[name] === null) Reflect.set(row, name, undefined);
   return row;
@@ -103,7 +102,6 @@ export function statementsOf(db: Database, within: Wait = (work) => onDisk(db.na
     };
   };
   return {
-    /** Returns the first row. */
     one<P, R, Row = R>(sql: string, decode?: Decode<Row, R>): Query<P, R | undefined> {
       if (!decode) return prepare<Bound<P>, R>(sql).get;
       const { get } = prepare<Bound<P>, Row>(sql);
@@ -112,7 +110,6 @@ export function statementsOf(db: Database, within: Wait = (work) => onDisk(db.na
         return row === undefined ? undefined : decode(row);
       };
     },
-    /** Returns all rows. */
     all<P, R, Row = R>(sql: string, decode?: Decode<Row, R>): Query<P, R[]> {
       if (!decode) return prepare<Bound<P>, R>(sql).all;
       const read = prepare<Bound<P>, Row>(sql).all;
@@ -129,7 +126,6 @@ export function statementsOf(db: Database, within: Wait = (work) => onDisk(db.na
     },
     /** Returns the first column of all rows. */
     values: <P, V>(sql: string): Query<P, V[]> => prepare<Bound<P>, V>(sql, true).all,
-    /** Returns whether there is a row. */
     has<P>(sql: string): Query<P, boolean> {
       const { get } = prepare<Bound<P>>(sql);
       return (...parameters) => get(...parameters) !== undefined;
@@ -155,7 +151,6 @@ export function statementsOf(db: Database, within: Wait = (work) => onDisk(db.na
   };
 }
 
-/** Runs work in a transaction of its own, all or nothing. */
 type Transaction = <T>(work: () => T) => T;
 
 /**

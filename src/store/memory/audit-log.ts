@@ -34,7 +34,6 @@ export interface Appended {
 
 export interface Checkpoint {
   seq: number;
-  /** The hash of the entry with this number. */
   hash: Buffer;
   at: number;
   /** The public key that belongs to the signature, in PEM form. */
@@ -42,13 +41,11 @@ export interface Checkpoint {
   signature: Buffer;
 }
 
-/** The number and the hash of an entry. */
 export interface Head {
   seq: number;
   hash: Buffer;
 }
 
-/** Returns the text that a checkpoint signs. */
 export function checkpointText(log: string, { seq, hash, at }: Head & { at: number }): string {
   return `crm-mirror audit log ${log}\n${seq}\n${hash.toString('hex')}\n${at}\n`;
 }
@@ -71,10 +68,8 @@ export const auditTables = `
 /** The most time that counts between two checkpoints. */
 const mostBetweenMs = 31 * 86_400_000;
 
-/** An open audit log. */
 export type AuditLog = ReturnType<typeof auditLogIn>;
 
-/** The log in an open memory. */
 export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
   const { one, all, number, value, has, each, run, meta, rows, immediately } = tables;
   // A memory may get another id; what was signed before names this one.

@@ -14,7 +14,6 @@ import type { UnauditedRow } from '../tables/unaudited.ts';
 import { type DecisionEntry, type RunEntry, type WriteEntry, readEntry } from './audit-entry.ts';
 import type { AuditLog, Appended, Head } from './audit-log.ts';
 
-/** An open audit log. */
 export interface AuditTrail {
   log: AuditLog;
   /** Entries older than this are removed; in milliseconds. */

@@ -46,10 +46,8 @@ export function writesIn(meta: MemoryTables['meta']): number {
   return Number(meta.get('reached') ?? 0) || 0;
 }
 
-/** An open list. */
 export type DoNotContactList = ReturnType<ReturnType<typeof doNotContactIn>['list']>;
 
-/** The list in an open memory. */
 export function doNotContactIn(tables: MemoryTables) {
   const { all, number, has, run, meta, id, immediately } = tables;
   const hash = hasher(tables.keyFor('do-not-contact 1'));

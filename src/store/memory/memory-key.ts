@@ -17,14 +17,12 @@ import { existsSync } from 'node:fs';
 import { readSmallFile } from '../../domain/values/config-file.ts';
 import { createKeyFile, privateKeyIn } from '../../domain/values/ed25519-key.ts';
 
-/** The keys of a memory. */
 export interface MemoryKey {
   /** 32 bytes as hexadecimal digits; only for `keyFor`. */
   secret: string;
   signing: SigningKey;
 }
 
-/** A key that signs. */
 export interface SigningKey {
   /** Identifies the key: 16 hexadecimal digits of the hash of the public key. */
   id: string;

@@ -8,7 +8,6 @@ import { keyFor, type MemoryKey } from './memory-key.ts';
 /** How long what may be lost waits for another process, in milliseconds. */
 const glanceMs = 50;
 
-/** What the tables of an open memory share. */
 export type MemoryTables = ReturnType<typeof tablesOf>;
 
 /** Returns that for a database; `patiently` runs a statement. */

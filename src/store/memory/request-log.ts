@@ -148,7 +148,6 @@ function stored({ attempt, run }: Row, secrets: Secrets, hides: readonly string[
   };
 }
 
-/** The fields of a contact that are kept. */
 const keptOfContact: ReadonlySet<string> = new Set([
   'object',
   'id',

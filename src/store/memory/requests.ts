@@ -85,10 +85,8 @@ const otherBytes = 160;
 /** The number of rows that `failedOf` and `lastRefused` look through. */
 const most = 150_000;
 
-/** The requests of an open memory. */
 export type Requests = ReturnType<typeof requestsIn>;
 
-/** The request log in an open memory. */
 export function requestsIn(tables: MemoryTables) {
   const { one, all, number, value, values, each, run } = tables;
   const { meta, keyFor, immediately, hastily } = tables;
@@ -225,7 +223,6 @@ export function requestsIn(tables: MemoryTables) {
 }
 
 type Text = string | null;
-/** The fields of the content, in their order. */
 type Row = [string, string, Text, Text, Text, Text, Text];
 const sealedRow = storedJson<Row>('a row of the request log');
 
@@ -236,7 +233,6 @@ const markBytes = 16;
 
 export type Secrets = ReturnType<typeof secretsOf>;
 
-/** Derives the secrets of a memory. */
 export function secretsOf(keyFor: MemoryTables['keyFor']) {
   const sealing = createSecretKey(keyFor('request log 1: rows'));
   const marking = keyFor('request log 1: people').toString('hex');

@@ -11,14 +11,12 @@ import { entryIn, firstHash, hashOf, type StoredEntry } from './audit-entry.ts';
 import { isSigned, keyId } from './memory-key.ts';
 import { isSignedBy } from '../../domain/values/ed25519-key.ts';
 
-/** One fault of a log. */
 export interface LogFault {
   /** The number of the entry, or the first of several. */
   seq: number;
   what: string;
 }
 
-/** What a verification found. */
 export interface Verification {
   entries: number;
   /** The numbers of the first and the last entry; 0 in an empty log. */
@@ -56,7 +54,6 @@ interface Verified {
   checkpoints: AuditLog['checkpoints'];
 }
 
-/** Verifies a log. */
 export function verifyLog(
   log: Verified,
   { known, kept, trusted = [], start: given }: Compared = {},
@@ -126,7 +123,6 @@ interface Odd {
   before: Head;
 }
 
-/** Returns what checks that each entry follows from the one before it. */
 function checkChain(add: Add) {
   const odd: Odd[] = [];
   let broken = Number.MAX_SAFE_INTEGER;
@@ -152,14 +148,12 @@ function checkChain(add: Add) {
   };
 }
 
-/** Returns whether an entry has another hash than the one that is known of it. */
 function isOther(row: Head, known: Head): boolean {
   return known.seq === row.seq && !known.hash.equals(row.hash);
 }
 
 type Add = (seq: number, what: string) => void;
 
-/** Returns what checks the signed checkpoints, entry by entry. */
 function checkSignatures(log: Verified, trusted: readonly string[], add: Add) {
   const accepted = new Set(trusted.map(keyIdOf));
   const left = new Map(log.checkpoints().map((one) => [one.seq, one]));
@@ -181,7 +175,6 @@ function checkSignatures(log: Verified, trusted: readonly string[], add: Add) {
       keys.add(key);
       left.delete(row.seq);
     },
-    /** Returns the numbers of signed entries that were not found. */
     left: () => left.keys(),
     /** `broken` is the first entry that does not follow from the one before it. */
     found: (broken: number) => ({

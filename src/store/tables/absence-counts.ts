@@ -16,7 +16,6 @@ export interface Times {
 export interface Counted extends Times {
   /** By how much our clock is ahead of the platform's, in milliseconds; null if unknown. */
   aheadMs: number | null;
-  /** Identifies the reading. */
   reading: string;
   /** The keys to skip, because another run has read their records more recently. */
   but: readonly Key[];

@@ -43,7 +43,6 @@ export interface JournalTally extends ChangeTally {
   further: number;
 }
 
-/** The columns of a change, of which null is undefined. */
 const columns = `seq, run, kind, key, op, part, target, body, phase, guard, state, sent_at "sentAt"`;
 
 const carried = 'kind, key, op, part, target, body, phase, guard, why, before, approved';
@@ -52,7 +51,6 @@ const carried = 'kind, key, op, part, target, body, phase, guard, why, before, a
 const isOver = `state not in ('sent', 'unknown')
   and seq not in (select change from unaudited where change is not null)`;
 
-/** Returns a function that yields the chunks of the changes of a run. */
 export function chunksOfRun(db: Statements) {
   return stretchesOf<{ run: string }>(db, 'from change indexed by change_by_run where run = @run');
 }

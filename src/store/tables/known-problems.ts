@@ -148,7 +148,6 @@ export function problemColumns(problem: RecordProblem) {
   return { kind, key, class: name, part, reason, fix, cause, about, option, value, place, crm };
 }
 
-/** Selects a known problem and a noticed one that are the same. */
 const isNoticed = (problem: string, noticed: string): string =>
   ['kind', 'key', 'class', 'part']
     .map((name) => `${problem}.${name} = ${noticed}.${name}`)

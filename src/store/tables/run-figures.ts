@@ -9,7 +9,6 @@ import { inRange, type RecordRange } from '../database/key-range.ts';
 
 type Counts = Readonly<Record<string, number>>;
 
-/** The figures that plots show. */
 interface Point {
   at: number;
   mode: string;
@@ -56,7 +55,6 @@ const dayOf = (column: string): string => `strftime('%Y-%m-%d', ${column} / 1000
 /** The number of the point that a row belongs to. Parameters are bound as REAL. */
 const bucket = 'cast((at - @since) / @stepMs as integer)';
 
-/** Stores and returns the figures. */
 export function figuresIn(db: Statements) {
   const add = db.run<Omit<RunFigures, 'people'> & { people: string | null }>(
     `insert or replace into run_figures

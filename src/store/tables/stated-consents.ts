@@ -18,7 +18,6 @@ import type { Statements } from '../database/prepared-statements.ts';
 import type { Key } from '../../domain/record.ts';
 import { inRange, type RecordName, type RecordRange } from '../database/key-range.ts';
 
-/** What the staged records are. */
 interface StoredReading {
   but: readonly Key[];
   /** Whether the records are as the source has them, and the run acts on all of them. */

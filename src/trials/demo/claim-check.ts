@@ -25,7 +25,6 @@ import { createProgress } from '../../compose/run-progress.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import type { DemoPage } from './demo-page.ts';
 
-/** A claim and whether it is true. */
 export interface ClaimResult {
   subject: string;
   says: string;

@@ -10,7 +10,6 @@ import type { Folder } from './demo-folder.ts';
 
 const width = 96;
 
-/** Creates the demo's output. */
 export function createPage({ print }: Shell) {
   const put = (text: string, indent: { first: string; rest: string }): void => {
     for (const line of fold(text, indent)) print(line);
@@ -21,14 +20,12 @@ export function createPage({ print }: Shell) {
       print(text);
       print('='.repeat(text.length));
     },
-    /** Prints paragraphs, folded. */
     say(...paragraphs: string[]): void {
       for (const text of paragraphs) {
         print('');
         put(text, { first: '', rest: '' });
       }
     },
-    /** Prints a command as a user would type it. */
     command(text: string): void {
       print('');
       print(`$ ${text}`);
@@ -49,7 +46,6 @@ export function createPage({ print }: Shell) {
         else put(line.trim(), { first: indent, rest: `${indent}    ` });
       }
     },
-    /** Prints a subject with its description below. */
     item(subject: string, text: string): void {
       print(`  ${subject}`);
       put(text, { first: '      ', rest: '      ' });

@@ -24,7 +24,6 @@ const everySo = 7;
 const strangers = 40;
 const day = 86_400_000;
 
-/** The platform of the demo, and the mirror's configuration for it. */
 export interface Stage {
   emulator: Emulator;
   url: string;
@@ -111,7 +110,6 @@ export async function readPeople(
   return rows;
 }
 
-/** Returns what a record states about each channel. */
 export function wishesOf(row: DesiredRow): Record<string, Subscription | null> {
   return decodeContact.desired(row).value.channels;
 }

@@ -231,7 +231,6 @@ const named = new Set([
   ...[...peopleOfActOne, ...peopleOfActTwo].map(({ who }) => who),
 ]);
 
-/** Returns whether the demo makes a claim about this person. */
 export function isNamed(key: string): boolean {
   return named.has(key);
 }
@@ -246,7 +245,6 @@ export function changePlatform({ dashboard, world }: Emulator): void {
   dashboard.editTemplate(newsletter.id, { subject: 'Big news, {{firstName}}!' });
 }
 
-/** Changes the export and a template. */
 export function changeCrm(folder: Folder): void {
   const [header = '', ...rows] = readFileSync(folder.people, 'utf8').split('\n');
   const columns = header.split(',');

@@ -56,7 +56,6 @@ export interface Original {
   reads: number;
 }
 
-/** What to observe, and with how many copies of the files. */
 interface Observing {
   shell: Shell;
   only: RunOptions['only'];
@@ -133,7 +132,6 @@ export async function observeOriginal<T>(
   }
 }
 
-/** The copies. `remove` deletes them. */
 export interface WorkingCopy extends MirrorFiles {
   remove(): void;
 }
@@ -237,7 +235,6 @@ export function onlyReads(send: Send) {
   return { send: only, count: () => sent };
 }
 
-/** The way to an emulator in this process. */
 interface Way {
   clock: Clock;
   /** How long a request and its response travel together. */

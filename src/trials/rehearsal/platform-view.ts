@@ -83,7 +83,6 @@ export interface Filling extends Pick<
   facts: PlatformFacts;
 }
 
-/** Returns an emulator that holds what was read. */
 export function fillEmulator(view: PlatformView, filling: Filling): Emulator {
   const { facts, channels, quirks = [], ...options } = filling;
   const known = new Map(channels.map(({ id, name }) => [id, name]));
@@ -193,7 +192,6 @@ export interface PlatformState {
   templates: ReadonlyMap<string, { key: string; state: string }>;
 }
 
-/** Returns the state of an emulator. */
 export function stateOf(world: Emulator['world']): PlatformState {
   const people = world.contacts().map((contact) => {
     const { id, email, status, channels, suppressionReason, suppressedAt } = contact;

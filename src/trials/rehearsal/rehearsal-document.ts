@@ -130,7 +130,6 @@ function changeText({ changes }: Outcome): string {
   return texts.toSorted().join();
 }
 
-/** Returns how many people a channel reaches. */
 function countSubscribed({ people }: PlatformState, channel: string): number {
   let n = 0;
   for (const { state } of people.values())

@@ -160,7 +160,6 @@ export async function rehearseRun(
   }
 }
 
-/** Returns the name of a record in `Rehearsed.changes`. */
 export function recordName({ kind, key }: { kind: string; key: string }): string {
   return `${kind} ${key}`;
 }

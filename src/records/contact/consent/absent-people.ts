@@ -70,7 +70,6 @@ export function hasWaited(states: ContactStates, isIn: boolean, rules: AbsenceRu
   return !isIn && waitedMs !== null && waitedMs >= deleteAfterMs;
 }
 
-/** Returns whether the policy deletes contacts with this ownership. */
 export function policyDeletes(row: RecordedRow | undefined, { deletes }: AbsenceRules): boolean {
   const allowed = deletes === 'owned' ? ['created', 'adopted'] : ['created'];
   return deletes !== 'off' && row !== undefined && allowed.includes(row.ownership);
@@ -85,7 +84,6 @@ export function oursOf<T extends { id: string }>(
   return contacts.filter(({ id }) => id === row.id);
 }
 
-/** Returns the contacts that are not recorded as ours. */
 export function notOursOf<T extends { id: string }>(
   contacts: readonly T[],
   row: RecordedRow | undefined,

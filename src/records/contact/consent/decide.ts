@@ -277,7 +277,6 @@ function isIrrelevant(facts: PersonFacts, { changes }: Decision): boolean {
   return isNew && !wasSeenIn && !hasEarly(states);
 }
 
-/** Returns whether a CRM record states a time of consent that is never evidence. */
 function hasEarly({ desired }: ContactStates): boolean {
   return desired.some(({ value }) => value.early === true);
 }

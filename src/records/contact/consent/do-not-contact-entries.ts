@@ -78,7 +78,6 @@ export function newsOfSight(
   return { adds: newTo(standing, [...(row ? memoriesOf(row) : []), ...news]), ends };
 }
 
-/** Returns whether the address was erased on request. */
 export function isErased(entries: readonly Entry[]): boolean {
   return entries.some(({ cause, through }) => cause === 'erasure' && through === 'address');
 }

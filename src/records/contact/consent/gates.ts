@@ -273,7 +273,6 @@ export function isBar({ by }: Verdict): boolean {
   return ruleNamed(by)?.bars === true;
 }
 
-/** Returns the rule or gate with this id. */
 export function ruleNamed(id: string | null) {
   return [...rules, ...gates].find((one) => one.id === id);
 }

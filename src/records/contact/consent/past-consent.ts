@@ -18,7 +18,6 @@ import { hiddenOptOuts } from './renamed-contact.ts';
 import { strictestOf, type DesiredSubscription } from '../observe/consent-time.ts';
 import { isTakenBack } from './own-opt-outs.ts';
 
-/** Maps a channel to the one that it replaces. */
 export type Replaces = ReadonlyMap<string, string>;
 
 /** The configured channels, and the channels that they replace. */

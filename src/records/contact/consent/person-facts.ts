@@ -28,7 +28,6 @@ export interface PersonFacts {
   desired: Map<string, DesiredSubscription>;
   recorded: RecordedContact | undefined;
   former: RecordedContact[];
-  /** The contacts on the platform as just read. */
   seen: ObservedContact[];
   /** The contacts as just read, or as last known if nothing was read. */
   shown: ObservedContact[];

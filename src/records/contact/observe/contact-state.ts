@@ -193,7 +193,6 @@ export const enrolmentBody = z.object({
   settles: z.literal(true).optional(),
 });
 
-/** Returns the channel of a change, and the subscription that it sets. */
 export function enrolment(change: Change): { channel: string; subscription: Subscription } {
   return { channel: change.part, subscription: change.op === 'opt_out' ? 'opt_out' : 'opt_in' };
 }
@@ -228,7 +227,6 @@ export interface ContactStates {
    * there are successors, or if the key is gone according to a complete reading; otherwise false.
    */
   strays: boolean;
-  /** The source ids that are known to have had this key. */
   origins: readonly string[];
   /** The parts for which a source record of this key, or one of these ids, has opted out. */
   statedOut: readonly string[];

@@ -50,7 +50,6 @@ export interface ContactFields {
   channels: readonly {
     id: string;
     subscription: StatedField;
-    /** The channel that this one replaces. */
     replaces?: string | undefined;
   }[];
 }

@@ -63,7 +63,6 @@ export function isSerialDate(text: string, now: number): boolean {
   return serial >= firstSerial && at <= now + skewMs;
 }
 
-/** Returns the calendar days that a text may denote, as YYYY-MM-DD. */
 function daysIn(text: string): string[] {
   return days.flatMap(([pattern, ...orders]) => {
     const parts = pattern.exec(text);

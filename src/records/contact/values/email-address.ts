@@ -83,7 +83,6 @@ function lookAlikeIn(text: string): string | undefined {
   return undefined;
 }
 
-/** Returns the fault of a value that is not an address. */
 export function notAnAddress(field: string, address: string): Fault {
   const [unseen] = invisible.exec(address) ?? [];
   const odd = unseen ?? lookAlikeIn(address.slice(0, Math.max(0, address.lastIndexOf('@'))));

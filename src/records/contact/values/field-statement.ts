@@ -64,7 +64,6 @@ interface Asked {
   now: () => number;
 }
 
-/** A setting of an option, or one of its list. */
 export interface ListedFlag {
   /** `contacts.unsubscribed`, or `contacts.unsubscribed[0]` if the option holds a list. */
   option: string;
