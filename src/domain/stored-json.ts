@@ -72,6 +72,14 @@ export function parseJson(text: string): unknown {
   }
 }
 
+/** Returns a JSON value in which everything is changed that is no list and no object. */
+export function mapLeaves(value: unknown, change: (leaf: unknown) => unknown): unknown {
+  if (Array.isArray(value)) return value.map((one) => mapLeaves(one, change));
+  if (!isNested(value)) return change(value);
+  const entries = Object.entries(value).map(([name, one]) => [name, mapLeaves(one, change)]);
+  return Object.fromEntries(entries);
+}
+
 /** The maximum depth of lists and objects that is accepted. No useful value is deeper. */
 export const mostLevels = 500;
 

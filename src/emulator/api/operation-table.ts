@@ -27,6 +27,7 @@ import { findByEmail, nameserversOf, type Organization } from '../store/organiza
 import { viewContact, viewDomain, viewKey, viewTemplate } from './answers.ts';
 import type { Channel, ContactRow, TemplateRow } from '../shared/row-types.ts';
 import { emailKey, membershipIn } from '../store/contacts.ts';
+import { mapLeaves } from '../../domain/stored-json.ts';
 
 /** The body of an enrolment: `contact_id` counts before `email`; by default an opt_in. */
 export const enrolment = enrolBody.transform(
@@ -170,7 +171,10 @@ export const operations: readonly Operation[] = [
         fromEmail: body.fromEmail ?? template.fromEmail,
         subject: resolve(body.subject ?? template.subject),
         html: body.html === undefined ? null : resolve(body.html),
-        content: template.content.map((element) => mapTexts(element, resolve)),
+        // Every text is changed, as it is not specified how content looks.
+        content: template.content.map((element) =>
+          mapLeaves(element, (leaf) => (typeof leaf === 'string' ? resolve(leaf) : leaf)),
+        ),
       });
       return done({ success: true }, { templateId: id });
     },
@@ -302,16 +306,6 @@ function resolver(template: TemplateRow, given: Record<string, unknown>): (text:
       const value = values.get(name) ?? placeholder;
       return typeof value === 'string' ? value : JSON.stringify(value);
     });
-}
-
-/** Returns the value with every text changed, as it is not specified how content looks. */
-function mapTexts(value: unknown, change: (text: string) => string): unknown {
-  if (typeof value === 'string') return change(value);
-  if (Array.isArray(value)) return value.map((inner) => mapTexts(inner, change));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, inner]) => [name, mapTexts(inner, change)]),
-  );
 }
 
 /** Returns a page of the matches and their number. A search for very little reads every row. */

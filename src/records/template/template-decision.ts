@@ -235,7 +235,7 @@ function noteOf(
   return { kind: 'template', key, id, ownership, body: canonicalJson(recorded), desired, ...sight };
 }
 
-/** What may be wrong with a template: the class, the words that all such problems share, the fix. */
+/** What may be wrong with a template: the class, the words that all such problems share, a fix. */
 const problems = {
   'template-name-shared': [
     'rejected',

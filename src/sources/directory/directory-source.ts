@@ -282,7 +282,7 @@ async function parsePart({ where, size }: DirectoryPart, path: string): Promise<
   }
 }
 
-/** What a token of each kind is followed by, where a part of JSON is expected; no other may come. */
+/** What follows a token of each kind where a part of JSON is expected; no other token may come. */
 const grammar: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   value: { scalar: [], string: [], '{': ['first member'], '[': ['first item'] },
   'first member': { '}': [], string: ['colon', 'value', 'member'] },

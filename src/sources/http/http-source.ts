@@ -34,6 +34,7 @@ import {
 import type { Clock } from '../../domain/clock.ts';
 import { milliseconds } from '../../domain/values/config-value.ts';
 import { httpDate } from '../../http/rate-limit-headers.ts';
+import { mapLeaves } from '../../domain/stored-json.ts';
 import { fieldAt } from '../../domain/values/record-field.ts';
 import { counted } from '../../domain/values/counted.ts';
 import type { OptOutReport } from '../../domain/opt-out-report.ts';
@@ -395,7 +396,8 @@ async function report(
         filled(query ?? '', (name) => queryValue(valueOf(name))),
       method,
       headers: { 'idempotency-key': id },
-      json: inside(body, valueOf),
+      // The texts of the JSON are filled in, and not its field names.
+      json: mapLeaves(body, (leaf) => (typeof leaf === 'string' ? filled(leaf, valueOf) : leaf)),
       accepts,
     },
     signal,
@@ -414,13 +416,4 @@ const place = /\{(\w+)\}/g;
 
 function filled(text: string, valueOf: (name: string) => string): string {
   return text.replaceAll(place, (_, name: string) => valueOf(name));
-}
-
-/** Fills in the placeholders in a JSON value's texts, but not in its field names. */
-function inside(value: unknown, valueOf: (name: string) => string): unknown {
-  if (typeof value === 'string') return filled(value, valueOf);
-  if (Array.isArray(value)) return value.map((inner) => inside(inner, valueOf));
-  if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).map(([name, inner]) => [name, inside(inner, valueOf)]);
-  return Object.fromEntries(entries);
 }

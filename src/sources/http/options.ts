@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
 import { fault, reporter } from '../../domain/schema-fault.ts';
+import { mapLeaves } from '../../domain/stored-json.ts';
 import {
   addressFault,
   flag,
@@ -153,8 +154,5 @@ function fillFault(within: string): Fault | undefined {
 
 /** Converts missing values to null: the same in a configuration, but not in the JSON sent. */
 function nulled(value: unknown): unknown {
-  if (value === undefined) return null;
-  if (Array.isArray(value)) return value.map(nulled);
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, nulled(inner)]));
+  return mapLeaves(value, (leaf) => leaf ?? null);
 }

@@ -82,7 +82,6 @@ export function createAsking(options: AskingOptions, { clock, random }: Surround
     userAgent: 'crm-mirror',
     connections: 1,
   });
-  const retry = createRetry({ clock, random });
   const standing = {
     accept: 'application/json',
     'accept-encoding': 'identity',
@@ -113,15 +112,24 @@ export function createAsking(options: AskingOptions, { clock, random }: Surround
         );
         return read(answer, host, mend, accepts);
       };
-      try {
-        return await retry(resend.freely, attempt, signal);
-      } catch (error) {
-        signal.throwIfAborted();
-        throw error;
-      }
+      return retryFreely({ clock, random }, attempt, signal);
     },
     close,
   };
+}
+
+/** Repeats an attempt that only reads, or that can safely be sent twice. */
+export async function retryFreely<T>(
+  surroundings: Surroundings,
+  attempt: () => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  try {
+    return await createRetry(surroundings)(resend.freely, attempt, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  }
 }
 
 export function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<string, string> {

@@ -5,7 +5,7 @@
  * name and no other attribute is kept.
  */
 import type { Clock } from '../../domain/clock.ts';
-import type { Attempt } from '../../domain/exchange.ts';
+import { type Attempt, requestIdOf } from '../../domain/exchange.ts';
 import type { Requests, Secrets, StoredRequest } from './requests.ts';
 
 export interface RequestLog {
@@ -107,8 +107,6 @@ interface Row {
   run: string | undefined;
 }
 
-const idHeaders = ['x-request-id', 'request-id', 'x-correlation-id', 'cf-ray'] as const;
-
 /** Reads keep the size of their response only; writes and refusals keep the texts. */
 function stored({ attempt, run }: Row, secrets: Secrets, hides: readonly string[]): StoredRequest {
   const { at, route, ms, method, path, person, contact, answer, failure, rows } = attempt;
@@ -123,12 +121,11 @@ function stored({ attempt, run }: Row, secrets: Secrets, hides: readonly string[
     // It is cut before a word, so that no part of an address is left without its rest.
     return `${shown.slice(0, longest).replace(/[^\s",:;<>(){}[\]]{0,320}$/, '')}…`;
   };
-  const id = idHeaders.map((name) => answer?.headers[name]).find((value) => value !== undefined);
   const content = secrets.seal({
     method,
     path: hidden(path, hides),
     person: person ?? null,
-    requestId: id?.slice(0, 200) ?? null,
+    requestId: (answer && requestIdOf(answer)) ?? null,
     request: keep(attempt.body),
     answer: isRead ? null : keep(answer?.body),
     failure: keep(failure),
@@ -148,20 +145,12 @@ function stored({ attempt, run }: Row, secrets: Secrets, hides: readonly string[
   };
 }
 
-const keptOfContact: ReadonlySet<string> = new Set([
-  'object',
-  'id',
-  'email',
-  'contact_id',
-  'status',
-  'subscription',
-  'suppressionReason',
-  'suppressedAt',
-  'channels',
-  'createdAt',
-  'updatedAt',
-  'event',
-]);
+const keptOfContact = new Set(
+  (
+    'object id email contact_id status subscription suppressionReason suppressedAt channels ' +
+    'createdAt updatedAt event'
+  ).split(' '),
+);
 
 /** The most characters that are kept. */
 const longest = 4_096;

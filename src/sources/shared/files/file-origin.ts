@@ -13,8 +13,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { download, type Download } from '../../../http/download.ts';
-import { createRetry, resend } from '../../../http/retry.ts';
-import { demandedMs, lowerCased, outwait, refusal, type Surroundings } from '../crm-request.ts';
+import {
+  demandedMs,
+  lowerCased,
+  outwait,
+  refusal,
+  retryFreely,
+  type Surroundings,
+} from '../crm-request.ts';
 import type { PlacedOptions } from '../option-fields.ts';
 
 export const CHUNK_BYTES = 64 * 1024;
@@ -306,9 +312,10 @@ export function addressOrigin(options: PlacedOptions, surroundings: Surroundings
 /** Returns the response with the file. The request is repeated only until a response begins. */
 async function fetchFile(
   options: PlacedOptions,
-  { clock, random }: Surroundings,
+  surroundings: Surroundings,
   signal: AbortSignal,
 ): Promise<Download> {
+  const { clock } = surroundings;
   const { host } = new URL(options.path);
   const request = {
     url: options.path,
@@ -332,12 +339,7 @@ async function fetchFile(
     await found.close();
     throw fault;
   };
-  try {
-    return await createRetry({ clock, random })(resend.freely, attempt, signal);
-  } catch (error) {
-    signal.throwIfAborted();
-    throw error;
-  }
+  return retryFreely(surroundings, attempt, signal);
 }
 
 function faultOf({ status, headers }: Download, host: string): Error | undefined {
