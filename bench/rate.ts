@@ -11,7 +11,7 @@
  */
 import type { ChildProcess } from 'node:child_process';
 import pLimit from 'p-limit';
-import { algorithms, type Limit } from '../src/emulator/limits/algorithms.ts';
+import { algorithms, type Limit } from '../src/emulator/limits/route-limits.ts';
 import { leastMs } from '../test/support/rate-limit/limit-servers.ts';
 import { anyRedis } from '../test/support/redis.ts';
 import type { ClientDone, ClientTask } from './rate/client.ts';

@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { createGate } from '../../src/http/rate-limit/request-gate.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { organizationOf, sharedBudgets } from '../../src/http/rate-limit/shared/shared-budget.ts';
-import type { Limit } from '../../src/emulator/limits/algorithms.ts';
+import type { Limit } from '../../src/emulator/limits/route-limits.ts';
 import type { Answer } from '../../src/domain/exchange.ts';
 
 /** One attempt. */

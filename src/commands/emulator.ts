@@ -3,7 +3,7 @@ import { type FlagsOf, parseWhole } from '../compose/command-options.ts';
 import type { Command } from 'commander';
 import { createEmulator, type Emulator } from '../emulator/emulator.ts';
 import { faultKinds } from '../emulator/faults/faults.ts';
-import { algorithms } from '../emulator/limits/algorithms.ts';
+import { algorithms } from '../emulator/limits/route-limits.ts';
 import { spellings } from '../emulator/quirks/quirks.ts';
 import { seeded } from '../emulator/shared/seeded-random.ts';
 import { parseSeedFile, type SeedFile } from '../emulator/seed/seed-file.ts';

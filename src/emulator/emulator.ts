@@ -16,8 +16,8 @@ import {
 import { arrange, createSeed, type Seed, type SeedFile } from './seed/seed-file.ts';
 import { CONSOLE, createConsole, foreign, isForeign } from './ui/console.ts';
 import { createFaults, type Delivery } from './faults/faults.ts';
-import { findAlgorithm } from './limits/algorithms.ts';
 import {
+  findAlgorithm,
   createMeters,
   limitHeaders,
   type Meters,
@@ -27,20 +27,24 @@ import {
 import { answerPage } from './docs/openapi-document.ts';
 import { createQuirks, type Quirk, type Reply } from './quirks/quirks.ts';
 import { letters } from './shared/seeded-random.ts';
-import { type Accounts, createAccounts } from './store/accounts.ts';
+import {
+  type Accounts,
+  createAccounts,
+  type Organization,
+  type PlatformBehaviour,
+} from './store/organization.ts';
 import type { Channel, KeyRow } from './shared/row-types.ts';
-import type { Organization, PlatformBehaviour } from './store/organization.ts';
-import { createMemory, type Storage } from './store/storage.ts';
+import { createMemory, type Storage } from './store/table.ts';
 import {
   createWorld,
   type LoggedRequest,
   type Recent,
   remember,
   type World,
-} from './ui/emulated-world.ts';
-import { createDashboard, type Dashboard } from './ui/dashboard.ts';
-import { decode, findOperation, type Operation } from './api/operation.ts';
-import { operations } from './api/operation-table.ts';
+  createDashboard,
+  type Dashboard,
+} from './ui/dashboard.ts';
+import { decode, findOperation, type Operation, operations } from './api/operation-table.ts';
 
 /** The options of an emulator. Throws Invalid for a limit, quirk or fault of another form. */
 export interface EmulatorOptions {

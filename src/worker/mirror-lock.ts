@@ -5,7 +5,7 @@ import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { Busy, isExpected } from '../domain/errors.ts';
 import type { Clock } from '../domain/clock.ts';
-import { diskOf } from '../store/database/snapshot-disk.ts';
+import { diskOf } from '../store/database/snapshot-folder.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import type { LockStore } from '../compose/queues/lock-store.ts';
 import { aliveMs } from '../compose/queues/node-heartbeat.ts';

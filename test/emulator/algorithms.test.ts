@@ -5,7 +5,7 @@ import {
   findAlgorithm,
   type Limit,
   type MeterReading,
-} from '../../src/emulator/limits/algorithms.ts';
+} from '../../src/emulator/limits/route-limits.ts';
 import { NOON, stage } from '../support/emulator/emulator-stage.ts';
 
 const names = algorithms.map(({ name }) => name);

@@ -19,7 +19,7 @@ import {
 } from '../support/engine/sample-people.ts';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { algorithms } from '../../src/emulator/limits/algorithms.ts';
+import { algorithms } from '../../src/emulator/limits/route-limits.ts';
 import { quirks } from '../../src/emulator/quirks/quirks.ts';
 import type { Summary } from '../../src/engine/report/run-summary.ts';
 import { createStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';

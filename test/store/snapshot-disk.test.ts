@@ -5,7 +5,7 @@ import { chmodSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { diskOf as diskIn } from '../../src/store/database/snapshot-disk.ts';
+import { diskOf as diskIn } from '../../src/store/database/snapshot-folder.ts';
 import { scratch } from '../support/sources/source-reading.ts';
 
 const randomHex = (bytes: number) => randomBytes(bytes).toString('hex');
@@ -23,7 +23,7 @@ test('a folder keeps its id, and other folders have other ids', async () => {
 
 test('processes that begin at once agree on the id, and leave no other file', async () => {
   const folder = await scratch();
-  const module = new URL('../../src/store/database/snapshot-disk.ts', import.meta.url).href;
+  const module = new URL('../../src/store/database/snapshot-folder.ts', import.meta.url).href;
   const code = `import { diskOf } from '${module}';
     import { randomBytes } from 'node:crypto';
     console.log(diskOf(process.argv[1], (n) => randomBytes(n).toString('hex')));`;

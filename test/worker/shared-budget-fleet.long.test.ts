@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { algorithms } from '../../src/emulator/limits/algorithms.ts';
+import { algorithms } from '../../src/emulator/limits/route-limits.ts';
 import { CEILING } from '../../src/http/rate-limit/route-budget.ts';
 import { sharedRedis } from '../support/redis.ts';
 import { countLate } from '../support/rate-limit/limit-scenario.ts';

@@ -28,7 +28,7 @@ import { readdirSync, existsSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Clock } from '../../domain/clock.ts';
 import { counted } from '../../domain/values/counted.ts';
-import { diskOf } from '../../store/database/snapshot-disk.ts';
+import { diskOf } from '../../store/database/snapshot-folder.ts';
 import type { NodeHeartbeat } from '../queues/node-heartbeat.ts';
 import type { Quick } from '../queues/redis-connections.ts';
 import {

@@ -4,8 +4,7 @@
  * /docs.
  */
 import { z } from 'zod';
-import type { Operation } from '../api/operation.ts';
-import { operations } from '../api/operation-table.ts';
+import { type Operation, operations } from '../api/operation-table.ts';
 import { type AnswerName, answers } from '../api/answers.ts';
 import type { Answer } from '../../domain/exchange.ts';
 

@@ -6,13 +6,11 @@
 import { Invalid } from '../../domain/errors.ts';
 import { findByEmail, type Organization, type PlatformBehaviour } from '../store/organization.ts';
 import { viewTemplate } from '../api/answers.ts';
-import { rateLimited, type Route } from '../limits/route-limits.ts';
+import { rateLimited, type Route, type MeterReading } from '../limits/route-limits.ts';
 import { type ApiOutcome, refuse } from '../shared/api-answer.ts';
 import type { ContactRow } from '../shared/row-types.ts';
-import { enrolment } from '../api/operation-table.ts';
-import { json } from '../api/operation.ts';
+import { enrolment, json } from '../api/operation-table.ts';
 import { membershipIn } from '../store/contacts.ts';
-import type { MeterReading } from '../limits/algorithms.ts';
 
 /**
  * A difference between the specification and a real platform. Operations implement the

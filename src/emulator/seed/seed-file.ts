@@ -15,7 +15,7 @@ import {
   type Subscription,
   templateUpdateBody,
 } from '../../platform/request-schemas.ts';
-import type { Accounts } from '../store/accounts.ts';
+import { type Accounts, findChannel, type Organization } from '../store/organization.ts';
 import type {
   Channel,
   NewContact,
@@ -24,7 +24,6 @@ import type {
   NewTemplate,
   NewUser,
 } from '../shared/row-types.ts';
-import { findChannel, type Organization } from '../store/organization.ts';
 
 const id = z
   .string()

@@ -11,8 +11,7 @@ import type {
   Membership,
   NewContact,
 } from '../shared/row-types.ts';
-import { createTable, type Index, isOlder, type Newest, newestFirst } from './table.ts';
-import type { Shelf } from './storage.ts';
+import { createTable, type Index, isOlder, type Newest, newestFirst, type Shelf } from './table.ts';
 import { Invalid } from '../../domain/errors.ts';
 
 /** Creates contacts. `touchedAt` gives a new `updatedAt` to one whose subscription changes. */

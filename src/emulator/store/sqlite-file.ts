@@ -10,7 +10,7 @@ import Database from 'better-sqlite3';
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
 import { type Rows, rowSchemas } from '../shared/row-types.ts';
-import type { Storage, StoredRow } from './storage.ts';
+import type { Storage, StoredRow } from './table.ts';
 
 /** `world` holds the present state; `beginning` holds the state to which a reset returns. */
 const tables = ['world', 'beginning'] as const;

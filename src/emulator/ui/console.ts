@@ -5,9 +5,8 @@
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
 import { type ApiOutcome, refuse } from '../shared/api-answer.ts';
-import type { Dashboard } from './dashboard.ts';
-import type { World } from './emulated-world.ts';
-import { json, query } from '../api/operation.ts';
+import type { Dashboard, World } from './dashboard.ts';
+import { json, query } from '../api/operation-table.ts';
 import { email, subscription, templateUpdateBody } from '../../platform/request-schemas.ts';
 
 /** The path prefix of the emulator's own console, which needs no key and has no limit. */

@@ -40,7 +40,7 @@ import type { PlanDecision } from '../../store/holds/holds.ts';
 import { Interrupted, isExpected, type Problem } from '../../domain/errors.ts';
 import { contactDrift } from '../../records/contact/contacts.ts';
 import { templateDrift } from '../../records/template/templates.ts';
-import { countApprovals } from '../../store/tables/approval-order.ts';
+import { countApprovals } from '../../store/tables/journal.ts';
 import { nowByBoth } from '../context/platform-knowledge.ts';
 import { judgeCanary, type ToldCanary, tellCanary, waitingWords } from '../report/guard-text.ts';
 

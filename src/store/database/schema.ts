@@ -84,7 +84,7 @@ const schema = `
   ) without rowid;
 
   -- 'before' is what a change overwrote, so that 'undo' can bring it back; 'approvals_given' is how
-  -- many approvals and signatures had been given by then (store/tables/approval-order.ts).
+  -- many approvals and signatures had been given by then (store/tables/journal.ts).
   create table change (
     seq integer primary key, run text not null,
     kind text not null, key text not null, op text not null, part text not null,

@@ -14,7 +14,7 @@ import { byGuard, guardClasses, type GuardClass, guardNames } from '../../domain
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { type Guarded, isGuarded, most, rangesBy, type RecordName } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
-import { approvalCounterIn, orderColumn } from '../tables/approval-order.ts';
+import { approvalCounterIn, orderColumn } from '../tables/journal.ts';
 import { apartMs, type BothTimes } from '../../domain/clock.ts';
 import { began, type Began, isApproving, isRejected, wishIn, timed } from './hold-sql.ts';
 

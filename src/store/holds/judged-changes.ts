@@ -15,7 +15,7 @@ import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { inRange, isGuarded, rangesBy, type Guarded } from '../database/key-range.ts';
 import { type Statements, withoutNull } from '../database/prepared-statements.ts';
-import { orderColumn } from '../tables/approval-order.ts';
+import { orderColumn } from '../tables/journal.ts';
 import {
   type Began,
   isApproving,

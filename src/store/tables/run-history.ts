@@ -13,8 +13,7 @@ import {
 import type { Statements } from '../database/prepared-statements.ts';
 import type { Op, ChangeState } from '../../domain/change.ts';
 import type { Key, RecordTypeName, RecordedBody } from '../../domain/record.ts';
-import { orderColumn } from './approval-order.ts';
-import { chunksOfRun, plannedAgain } from './journal.ts';
+import { orderColumn, chunksOfRun, plannedAgain } from './journal.ts';
 
 /** A recorded run; times are in milliseconds since the epoch. */
 export interface KeptRun {

@@ -7,7 +7,7 @@
  * Does one run within the demo, in the same way as the commands `plan` and `sync`.
  */
 import type { Emulator } from '../../emulator/emulator.ts';
-import type { LoggedRequest } from '../../emulator/ui/emulated-world.ts';
+import type { LoggedRequest } from '../../emulator/ui/dashboard.ts';
 import { contactKey } from '../../domain/values/contact-key.ts';
 import { counted } from '../../domain/values/counted.ts';
 import type { DesiredRow } from '../../domain/record.ts';

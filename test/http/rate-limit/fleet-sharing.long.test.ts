@@ -1,6 +1,6 @@
 /** How near many processes that share a limit come to the least time, in virtual time. */
 import { expect, test } from 'vitest';
-import { algorithms } from '../../../src/emulator/limits/algorithms.ts';
+import { algorithms } from '../../../src/emulator/limits/route-limits.ts';
 import { playFleet } from '../../support/rate-limit/limit-scenario.ts';
 
 const all = algorithms.map(({ name }) => name);

@@ -3,7 +3,7 @@
  * own, requests that come when they like and are aborted, lost or broken on the way.
  */
 import { describe, expect, test } from 'vitest';
-import { algorithms } from '../../../src/emulator/limits/algorithms.ts';
+import { algorithms } from '../../../src/emulator/limits/route-limits.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { createBudget } from '../../../src/http/rate-limit/route-budget.ts';
 import { createGate } from '../../../src/http/rate-limit/request-gate.ts';

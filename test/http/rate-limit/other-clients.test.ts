@@ -1,6 +1,6 @@
 /** What a budget says of other programs: `status` shows it, and forecasts go by it. */
 import { describe, expect, test } from 'vitest';
-import { algorithms } from '../../../src/emulator/limits/algorithms.ts';
+import { algorithms } from '../../../src/emulator/limits/route-limits.ts';
 import { createBudget } from '../../../src/http/rate-limit/route-budget.ts';
 import { play, type Job } from '../../support/rate-limit/limit-scenario.ts';
 

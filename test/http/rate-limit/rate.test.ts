@@ -5,7 +5,7 @@
  * under a sliding counter.
  */
 import { describe, expect, test } from 'vitest';
-import { algorithms } from '../../../src/emulator/limits/algorithms.ts';
+import { algorithms } from '../../../src/emulator/limits/route-limits.ts';
 import {
   type Job,
   measure,

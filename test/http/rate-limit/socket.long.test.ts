@@ -1,7 +1,7 @@
 /** The whole way, in real time: gate, HTTP client, sockets, and the emulator's own server. */
 import { afterAll, describe, expect, test } from 'vitest';
 import { createEmulator } from '../../../src/emulator/emulator.ts';
-import { algorithms } from '../../../src/emulator/limits/algorithms.ts';
+import { algorithms } from '../../../src/emulator/limits/route-limits.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { serve } from '../../../src/emulator/http-listener.ts';
 import { createGate } from '../../../src/http/rate-limit/request-gate.ts';

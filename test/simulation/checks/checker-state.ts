@@ -1,5 +1,5 @@
 /** What checkers are given: what a run was, what it sent, and all that has happened. */
-import type { LoggedRequest } from '../../../src/emulator/ui/emulated-world.ts';
+import type { LoggedRequest } from '../../../src/emulator/ui/dashboard.ts';
 import type { GuardClass } from '../../../src/domain/guard-classes.ts';
 import type { VirtualClock } from '../../support/waiting.ts';
 import type { Absences } from './absence.ts';

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import type { CanaryPolicy } from '../../../src/domain/guards/canary.ts';
-import { algorithms } from '../../../src/emulator/limits/algorithms.ts';
+import { algorithms } from '../../../src/emulator/limits/route-limits.ts';
 import { quirks } from '../../../src/emulator/quirks/quirks.ts';
 import { letter, person } from '../../support/engine/sample-people.ts';
 import { act, allActs, who } from './actions.ts';

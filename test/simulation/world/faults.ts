@@ -8,7 +8,7 @@ import { refuse, toAnswer } from '../../../src/emulator/shared/api-answer.ts';
 import { whole, type Delivery } from '../../../src/emulator/faults/faults.ts';
 import { Unavailable } from '../../../src/domain/errors.ts';
 import type { Answer, Request, Send } from '../../../src/domain/exchange.ts';
-import type { LoggedRequest } from '../../../src/emulator/ui/emulated-world.ts';
+import type { LoggedRequest } from '../../../src/emulator/ui/dashboard.ts';
 import { keyOf } from '../../support/engine/sample-people.ts';
 import { checkArrival } from '../checks/request-checks.ts';
 import { horizon, type Known, type Outing } from '../checks/checker-state.ts';

@@ -12,7 +12,7 @@ import { declareOptions } from '../../../src/compose/command-options.ts';
 import { commands, tasks } from '../../../src/commands/table.ts';
 import type { CommandForm } from '../../../src/compose/process-shell.ts';
 import type { CommandTable } from '../../../src/commands/completion/complete-words.ts';
-import { algorithms } from '../../../src/emulator/limits/algorithms.ts';
+import { algorithms } from '../../../src/emulator/limits/route-limits.ts';
 import { editorSchema } from '../../../src/config/load-config.ts';
 
 // Writes the parts of the pages that come from the code. In a page, the text between

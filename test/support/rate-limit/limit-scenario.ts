@@ -1,5 +1,5 @@
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
-import { algorithms, type Limit } from '../../../src/emulator/limits/algorithms.ts';
+import { algorithms, type Limit } from '../../../src/emulator/limits/route-limits.ts';
 import { CEILING, createBudget, type Budget } from '../../../src/http/rate-limit/route-budget.ts';
 import { observe } from '../../../src/http/rate-limit-headers.ts';
 import type { Random } from '../../../src/domain/clock.ts';

@@ -1,5 +1,8 @@
-import { findAlgorithm, type Limit } from '../../../src/emulator/limits/algorithms.ts';
-import { limitHeaders } from '../../../src/emulator/limits/route-limits.ts';
+import {
+  findAlgorithm,
+  type Limit,
+  limitHeaders,
+} from '../../../src/emulator/limits/route-limits.ts';
 import type { Job } from './limit-scenario.ts';
 import type { Budget } from '../../../src/http/rate-limit/route-budget.ts';
 import type { Observation } from '../../../src/http/rate-limit-headers.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createEmulator } from '../../../src/emulator/emulator.ts';
-import type { Limit } from '../../../src/emulator/limits/algorithms.ts';
+import type { Limit } from '../../../src/emulator/limits/route-limits.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { serve } from '../../../src/emulator/http-listener.ts';
 import { createGate } from '../../../src/http/rate-limit/request-gate.ts';
