@@ -440,7 +440,7 @@ interface Row<Query, Body> extends Omit<
 }
 
 /** Creates an operation of which `run` handles the checked requests. */
-export function operation<Query, Body>(
+function operation<Query, Body>(
   method: Method,
   path: string,
   { run, ...row }: Row<Query, Body>,

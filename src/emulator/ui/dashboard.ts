@@ -169,7 +169,7 @@ function settingsOf(organization: Organization) {
   };
 }
 
-export function showKey(key: KeyRow): KeyWithSecret {
+function showKey(key: KeyRow): KeyWithSecret {
   return { ...viewKey(key), key: key.secret, revoked: key.revoked };
 }
 

@@ -262,7 +262,7 @@ export const orderColumn = 'approvals_given';
 const name = 'approvals-given';
 
 /** An SQL expression: how many approvals and signatures have been given. */
-export const approvalsGiven = `coalesce(
+const approvalsGiven = `coalesce(
   (select cast(m.value as integer) from meta m where m.name = '${name}'), 0)`;
 
 /** Returns how many approvals and signatures have been given. */
