@@ -171,7 +171,17 @@ function documented(argv: readonly string[], real: Shell, called: CommandRow | u
     if (isData && typeof line === 'string') real.print(shown(line));
     else real.print(pasted(renderLine(line, real.colored ?? false), real.terminal));
   };
-  const note: Shell['note'] = (text) => real.note(visibleLines(pasted(text, real.interactive)));
+  const note: Shell['note'] = (text) => {
+    // The lines of a log are for programs, and those of a pipe for a log.
+    const width = real.interactive && !text.startsWith('{') ? real.width : undefined;
+    const lines = visibleLines(pasted(text, real.interactive)).split('\n');
+    real.note(
+      lines
+        .flatMap((line) => wrapped(line, { width }))
+        .map((line) => renderLine(line, false))
+        .join('\n'),
+    );
+  };
   return {
     shell: { ...real, print, note, argv },
     fail(text: string, code: number): number {

@@ -8,7 +8,7 @@ import { namesIn, see, type Seen, type OpenedMirror } from '../views/lookup/seen
 import type { Shell } from '../compose/process-shell.ts';
 import type { LookFlags } from '../compose/command-options.ts';
 import { exitCode } from '../compose/output/failure-report.ts';
-import type { Line } from '../compose/output/text-style.ts';
+import { type Line, wrapped } from '../compose/output/text-style.ts';
 import { sectionLines } from '../views/render/text.ts';
 import type { Section } from '../views/sections.ts';
 
@@ -19,6 +19,8 @@ export interface CommandAnswer {
   /** Whether folded sections are printed, too. */
   isAll?: boolean;
   lines?: readonly Line[];
+  /** Lines for programs, which no terminal breaks. */
+  data?: readonly string[];
   /** The exit code; 0 by default. */
   code?: number;
 }
@@ -70,13 +72,25 @@ export async function change(
 
 /** Prints a result: with --json its document, otherwise what people read. Returns its exit code. */
 export function print(
-  { document, sections = [], isAll = false, lines = [], code = exitCode('done') }: CommandAnswer,
+  {
+    document,
+    sections = [],
+    isAll = false,
+    lines = [],
+    data = [],
+    code = exitCode('done'),
+  }: CommandAnswer,
   flags: { json?: true | undefined },
   shell: Shell,
 ): number {
   const { width } = shell;
   if (flags.json) shell.print(JSON.stringify(document, null, 2));
   else
-    for (const line of [...sectionLines(sections, { width, isAll }), ...lines]) shell.print(line);
+    for (const line of [
+      ...sectionLines(sections, { width, isAll }),
+      ...lines.flatMap((line) => wrapped(line, { width })),
+      ...data,
+    ])
+      shell.print(line);
   return code;
 }

@@ -63,7 +63,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const head = ['email', 'crm id', 'channel', 'cause', 'after', 'by'];
     return {
       document: { ...document, optOuts },
-      lines: csvLines([head, ...rows], { spreadsheet: flags.spreadsheet ?? false }),
+      data: csvLines([head, ...rows], { spreadsheet: flags.spreadsheet ?? false }),
     };
   });
 }

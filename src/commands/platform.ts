@@ -83,8 +83,9 @@ function domainSections(domains: readonly Domain[]): Section[] {
   ]);
   const failed = domains.filter(({ verificationFailedReason }) => verificationFailedReason);
   const columns = ['Domain', 'Status', 'Sends', 'Receives', 'TLS', 'Last verified', 'Id'];
+  const leavesOut = ['TLS', 'Receives', 'Sends', 'Last verified'];
   return [
-    { table: { columns, rows: rows.map((row) => row.map(cell)) }, none: 'No domains.' },
+    { table: { columns, rows: rows.map((row) => row.map(cell)), leavesOut }, none: 'No domains.' },
     {
       lines: failed.map(
         ({ domain, verificationFailedReason: why }) => `${cell(domain)} failed: ${cell(why)}`,
@@ -121,7 +122,10 @@ async function create(command: Command, shell: Shell): Promise<number> {
     const verify = `crm-mirror platform domains verify ${cell(id)}`;
     const then = `Put these into the DNS of ${cell(domain)}, then: \`${verify}\``;
     const columns = ['Type', 'Name', 'For', 'TTL', 'Priority', 'Value'];
-    const dns = rows.length > 0 ? [{ lines: [then] }, { table: { columns, rows } }] : [];
+    const dns =
+      rows.length > 0
+        ? [{ lines: [then] }, { table: { columns, rows, leavesOut: ['For', 'TTL'] } }]
+        : [];
     return { document: made, sections: [...domainSections([made]), ...dns] };
   });
 }
@@ -262,7 +266,11 @@ async function enable(command: Command, shell: Shell): Promise<number> {
     const columns = ['Key', 'Begins with', 'Enabled', 'Permissions', 'Requests', 'Id'];
     const row = [name, start, enabled, permissions, requestCount, key.id].map(cell);
     const code = exitCode(enabled ? 'done' : 'failed');
-    return { document: key, sections: [{ table: { columns, rows: [row] } }], code };
+    return {
+      document: key,
+      sections: [{ table: { columns, rows: [row], leavesOut: ['Requests', 'Permissions'] } }],
+      code,
+    };
   });
 }
 

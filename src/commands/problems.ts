@@ -113,7 +113,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       groups.length === 0
         ? { none: 'No problems are recorded.' }
         : problemsSection(groups, { found, config }),
-      { table: { columns, rows: flags.all ? cells : [] } },
+      { table: { columns, rows: flags.all ? cells : [], leavesOut: ['place', 'CRM id', 'cause'] } },
       { lines: written === null ? [] : [written] },
     ];
     const isAny = flags.exitCode && found.length > 0;

@@ -65,6 +65,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     let none = `No requests of ${mirror} are logged yet; a run logs them in ${memory.path}`;
     if (found !== undefined) none = `No such requests of ${mirror} are logged`;
     if (!requests.isOn) none = `The requests of ${mirror} are not logged (requests.log is off)`;
+    const leavesOut = ['Try', 'ms'];
     const columns = ['Sent', 'Route', 'Status', numbers('ms'), numbers('Try'), 'Person'];
     const rows = shown.map((one): TableRow => {
       const { run, method, path, requestId, request, answer, failure, status, size } = one;
@@ -95,7 +96,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const rest = `… and ${withCommas(more)} more (--last ${last + more} shows all)`;
     return {
       document,
-      sections: [{ table: { columns, rows }, none }, { lines: more > 0 ? [rest] : [] }],
+      sections: [{ table: { columns, rows, leavesOut }, none }, { lines: more > 0 ? [rest] : [] }],
     };
   });
 }

@@ -60,6 +60,8 @@ export interface Table {
   columns: readonly TableColumn[];
   rows: readonly TableRow[];
   isBare?: boolean | undefined;
+  /** The titles of columns that a terminal too narrow for all leaves out, the first one first. */
+  leavesOut?: readonly string[];
 }
 
 /** Something that happened; a terminal leaves out its facts unless all is asked for. */

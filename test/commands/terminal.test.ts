@@ -1,7 +1,7 @@
 /** What a CRM or a file name says cannot steer the terminal of the person who reads it. */
 import { describe, expect, test } from 'vitest';
 import { visibleLine, visibleLines } from '../../src/compose/output/text-style.ts';
-import { ann, mirrored } from '../support/commands/mirrored-contacts.ts';
+import { ann, calling, mirrored } from '../support/commands/mirrored-contacts.ts';
 
 const escape = '\u001b[2J';
 const id = `7${escape}`;
@@ -49,4 +49,13 @@ test('`optouts --spreadsheet` writes text that looks like a formula as text', as
   const { call } = await left();
   expect((await call('optouts')).out).toContain('bob@example.com,=1+1,');
   expect((await call('optouts', '--spreadsheet')).out).toContain("bob@example.com,'=1+1,");
+});
+
+test('a message is broken between words in a terminal, and not in a pipe', async () => {
+  const argv = ['runs', '-c', 'a-folder-that-is-not-there/mirror.yaml'];
+  const { err } = await calling(argv);
+  const shown = await calling(argv, { width: 60 });
+  expect(err).not.toContain('\n');
+  expect(shown.err).toContain('\n');
+  expect(shown.err.replaceAll(/\s+/g, ' ')).toBe(err.replaceAll(/\s+/g, ' '));
 });

@@ -30,7 +30,7 @@ export function lineOf(...parts: readonly Line[]): StyledLine {
 }
 
 /** The shortest lines that are wrapped: below that, a terminal breaks them no worse. */
-const leastWidth = 30;
+export const leastWidth = 30;
 
 /**
  * Returns the lines into which a line is broken between words, so that it fits a terminal; those

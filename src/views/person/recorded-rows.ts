@@ -210,7 +210,8 @@ export function entriesSection(entries: readonly RecordedEntry[]): Section {
     return [what, ownershipNames[ownership], seenAt ?? '–', state];
   });
   const columns = ['Record', 'Ownership', 'Last seen', 'State'];
-  return { table: { columns, rows }, none: 'Nothing is recorded.' };
+  const table = { columns, rows, leavesOut: ['Last seen', 'Ownership'] };
+  return { table, none: 'Nothing is recorded.' };
 }
 
 export const csvHead =

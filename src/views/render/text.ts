@@ -1,7 +1,9 @@
 /** Prints sections in a terminal, and aligns rows of cells as tables without borders. */
 import {
+  leastWidth,
   type Line,
   lineOf,
+  renderLine,
   styled,
   wrapped,
   type StyledLine,
@@ -17,7 +19,6 @@ import {
   type Text,
   type Tone,
 } from '../sections.ts';
-import { stripVTControlCharacters } from 'node:util';
 import PlainTable from 'cli-table3';
 
 const styles = {
@@ -80,21 +81,31 @@ function linesOf(section: Section, place: Place, isAll: boolean): Line[] {
   ];
 }
 
-function tableLines({ columns, rows, isBare = false }: Table, place: Place): Line[] {
+function tableLines({ columns, rows, isBare = false, leavesOut = [] }: Table, place: Place) {
   if (rows.length === 0) return [];
-  const titles = columns.map((one) => {
-    const title = typeof one === 'string' ? one : one.title;
-    return title === '' ? '' : styled('dim', title);
-  });
-  const right = columns.flatMap((one, at) =>
-    typeof one === 'object' && one.holds === 'numbers' ? [at] : [],
-  );
   const all = rows.map(rowOf);
+  let shown = columns.map((one, at) => ({
+    ...(typeof one === 'string' ? { title: one, holds: '' } : one),
+    cells: all.map(({ cells }) => styledText(cells[at] ?? '')),
+  }));
+  const dropped: string[] = [];
+  const linesOf = (): StyledLine[][] =>
+    [...(isBare ? [] : [-1]), ...all.keys()].map((row) =>
+      shown.map(({ title, cells }) => lineOf(cells[row] ?? (title && styled('dim', title)))),
+    );
+  for (const title of leavesOut) {
+    const { others, last } = widthsOf(linesOf());
+    if (place.indent + others + Math.min(last, leastWidth) <= (place.width ?? Infinity)) break;
+    shown = shown.filter((one) => one.title !== title);
+    dropped.push(title);
+  }
+  const right = shown.flatMap(({ holds }, at) => (holds === 'numbers' ? [at] : []));
   const below = all.map(({ notes }) => noteLines(notes, place));
-  return styledTable(
-    [...(isBare ? [] : [titles]), ...all.map(({ cells }) => cells.map(styledText))],
-    { ...place, right, below: [...(isBare ? [] : [[]]), ...below] },
-  );
+  const left = styled('dim', `Too narrow for: ${dropped.join(', ')}`);
+  return [
+    ...styledTable(linesOf(), { ...place, right, below: [...(isBare ? [] : [[]]), ...below] }),
+    ...(dropped.length > 0 ? wrapped(left, place) : []),
+  ];
 }
 
 function noteLines(notes: readonly Text[], { indent, width }: Place) {
@@ -128,6 +139,16 @@ interface Layout {
 
 const gap = 2;
 
+/** Returns how wide the last column is, and all others with the space after each. */
+function widthsOf(cells: readonly (readonly Line[])[]): { others: number; last: number } {
+  const columns = Math.max(...cells.map((row) => row.length));
+  const widths = Array.from({ length: columns }, (_, at) =>
+    Math.max(...cells.map((row) => renderLine(row[at] ?? '', false).length)),
+  );
+  const others = widths.slice(0, -1).reduce((sum, width) => sum + width + gap, 0);
+  return { others, last: widths.at(-1) ?? 0 };
+}
+
 /** Returns one line for each row, with two spaces between columns, and the lines below it. */
 export function styledTable(
   cells: readonly (readonly Line[])[],
@@ -136,10 +157,7 @@ export function styledTable(
   if (cells.length === 0) return [];
   const rows = cells.map((row) => row.map((cell) => lineOf(cell).styled));
   const columns = Math.max(...rows.map((row) => row.length));
-  const widest = (at: number): number =>
-    Math.max(...rows.map((row) => stripVTControlCharacters(row[at] ?? '').length));
-  const others = Array.from({ length: columns - 1 }, (_, at) => widest(at) + gap);
-  const room = others.reduce((left, wide) => left - wide, width - indent);
+  const room = width - indent - widthsOf(cells).others;
   const last = rows.map((row) =>
     wrapped({ styled: row[columns - 1] ?? '' }, { width: room }).map(({ styled }) => styled),
   );

@@ -314,6 +314,7 @@ function differenceSections(rehearsal: Rehearsal, view: RehearsalView): Section[
       title: `People treated otherwise by ${file} (${countOf(differences.length, differences, view)})`,
       table: {
         columns: [who, 'Configuration', 'After the run', 'Why'],
+        leavesOut: ['Why'],
         rows: differences.slice(0, view.most).flatMap(({ key, config, against }) => [
           [view.who({ kind: 'contact', key }), other.config, ...outcome(against, other)],
           ['', file, ...outcome(config, rehearsal)],

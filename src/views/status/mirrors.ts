@@ -141,7 +141,8 @@ export function mirrorsSections(mirrors: readonly ShownMirror[], saysFix = true)
       notes: noteWords(one, saysFix),
     };
   });
-  return [...incidents(mirrors), { table: { columns, rows }, none: 'There is no such mirror.' }];
+  const table = { columns, rows, leavesOut: ['Worker', 'Last proof', 'Waiting'] };
+  return [...incidents(mirrors), { table, none: 'There is no such mirror.' }];
 }
 
 /** Returns the mirrors whose snapshot another machine has: nothing is known of them here. */
@@ -293,7 +294,10 @@ export function fleetSections(
   const free = `Nobody serves ${counted(withoutHome.length, 'mirror')}: ${withoutHome.join(', ')}`;
   const well = `Every ${unusable.length === 0 ? '' : 'other '}mirror is served.`;
   return [
-    { table: { columns, rows }, none: 'No worker of a folder is alive.' },
+    {
+      table: { columns, rows, leavesOut: ['Since', 'Machine'] },
+      none: 'No worker of a folder is alive.',
+    },
     {
       lines: [
         withoutHome.length === 0 ? well : { tone: 'bad', text: free },

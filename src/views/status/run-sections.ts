@@ -40,7 +40,7 @@ export function runsSection(
   const columns = isVerbose
     ? [names('Run'), 'Started', 'Mode', 'Status', numbers('Took'), numbers('Requests'), 'Changes']
     : [names('Run'), 'Mode', numbers('Took'), 'Status and changes'];
-  return { table: { columns, rows }, none };
+  return { table: { columns, rows, leavesOut: ['Started', 'Requests', 'Mode'] }, none };
 }
 
 /** Returns what is known of a run besides its changes. `isVerbose`: with its plan and readings. */

@@ -97,12 +97,14 @@ export function tamper(path: string, sql: string): void {
 interface CallOptions {
   env?: Record<string, string> | undefined;
   terminal?: boolean;
+  /** The columns of the terminal on stdout and stderr. */
+  width?: number;
 }
 
 /** Calls the command line within this process, by a shell that keeps all it is told. */
 export async function calling(
   argv: readonly string[],
-  { env = {}, terminal = false }: CallOptions = {},
+  { env = {}, terminal = false, width }: CallOptions = {},
 ): Promise<Said> {
   const out: string[] = [];
   const err: string[] = [];
@@ -119,7 +121,8 @@ export async function calling(
     progress: () => undefined,
     terminal,
     canAsk: terminal,
-    interactive: false,
+    interactive: width !== undefined,
+    width,
     stop: signal,
     abort: signal,
   });

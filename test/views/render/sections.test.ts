@@ -52,6 +52,21 @@ test('a narrow terminal breaks lines between words, and none within a command', 
   ]);
 });
 
+test('a narrow terminal leaves out columns in their order, and says which', () => {
+  const columns = ['Run', 'Started', { title: 'Requests', holds: 'numbers' } as const, 'Changes'];
+  const rows = [['20260101T103005-a1', '2026-01-01T10:30:05Z', '1,234', '2 created, 14 opted in']];
+  const table = { columns, rows, leavesOut: ['Started', 'Requests'] };
+  const titles = (width?: number) => {
+    const lines = sectionLines([{ table }], { width }).map((line) => renderLine(line, false));
+    expect(lines.every((line) => line.length <= (width ?? Infinity))).toBe(true);
+    return [lines[0]?.split(/ {2,}/), lines.slice(2)];
+  };
+  expect(titles()).toEqual([['Run', 'Started', 'Requests', 'Changes'], []]);
+  expect(titles(80)).toEqual([['Run', 'Started', 'Requests', 'Changes'], []]);
+  expect(titles(60)).toEqual([['Run', 'Requests', 'Changes'], ['Too narrow for: Started']]);
+  expect(titles(45)).toEqual([['Run', 'Changes'], ['Too narrow for: Started, Requests']]);
+});
+
 test('a browser shows signs as the style of a list, and the forms of a row in its last cell', async () => {
   const forms = (id: string) => html`<button>Undo ${id}</button>`;
   const text = String(await sectionsHtml(sections, { forms })).replaceAll(/\s+/g, ' ');
