@@ -39,7 +39,8 @@ export async function main(given: readonly string[], real: Shell): Promise<numbe
   const called = findCommand(argv);
   const { shell, fail } = documented(argv, real, called);
   const { width = 80 } = shell;
-  const names = [argv.slice(0, 2).join(' '), argv[0] ?? ''];
+  const options = argv.map((word) => `${called?.name} ${word.replace(/=.*/s, '')}`);
+  const names = [argv.slice(0, 2).join(' '), argv[0] ?? '', ...options];
   const former = names.find((name) => formerNames[name] ?? doneByHand[name]);
   if (former !== undefined) {
     const instead = doneByHand[former] ?? `is now \`crm-mirror ${formerNames[former]}\``;

@@ -258,7 +258,7 @@ function wantedOf(command: Command, shell: Shell) {
     channel,
     op,
     guard: guardClasses.find(({ configKey }) => configKey === guard)?.id,
-    people: people === undefined ? undefined : readOnlyPeople(people, '--people'),
+    people: people === undefined ? undefined : readOnlyPeople(people),
   };
   // A worker that has the mirror cannot read this plan file, and would name its own user.
   const values = Object.entries({ by, reason, channel, op, guard });

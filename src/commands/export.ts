@@ -19,7 +19,7 @@ import { renderLine } from '../compose/output/text-style.ts';
 import { sectionLines } from '../views/render/text.ts';
 import { look } from '../app/snapshot-command.ts';
 
-const formats = ['jsonl', 'csv', 'table'] as const;
+const formats = ['jsonl', 'csv', 'text'] as const;
 
 const shared = {
   'ownership <ownership>': { text: 'only this one', choices: ownerships },
@@ -85,7 +85,7 @@ async function write(kind: RecordTypeName, flags: Flags, shell: Shell): Promise<
     if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet at ${config.snapshot}`);
     // An export is passed on, so a terminal alone does not allow addresses, but in a table.
     const addresses =
-      flags.addresses ?? (format === 'table' && path === undefined && shell.terminal);
+      flags.addresses ?? (format === 'text' && path === undefined && shell.terminal);
     const rows = snapshot
       ? selected({ snapshot, names: namesOf(snapshot, addresses) }, kind, flags)
       : [];
@@ -103,7 +103,7 @@ async function write(kind: RecordTypeName, flags: Flags, shell: Shell): Promise<
         // The columns are as wide as the longest cell.
         else shown.push(entry);
       }
-      if (format !== 'table') return;
+      if (format !== 'text') return;
       const { width } = path === undefined ? shell : {};
       for (const line of sectionLines([entriesSection(shown)], { width }))
         yield renderLine(line, false);

@@ -46,12 +46,12 @@ export const options = {
   ...quiet,
   drift: {
     text: 'what differs on the platform and no run mends, read now',
-    conflicts: ['class', 'csv'],
+    conflicts: ['class', 'output'],
   },
   'class <class>': 'only rejected, invalid, conflict or held (awaiting approval) ones',
   all: 'list every record as well; with --drift, all of a cause, not three',
   'exit-code': `exit ${exitCode('changes')} when anything is listed`,
-  'csv <file>': 'write a line for each record to this file; nothing is overwritten',
+  'output <file>': 'write a line for each record to this file, as CSV; nothing is overwritten',
 };
 type Flags = FlagsOf<typeof options>;
 
@@ -94,7 +94,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     const inForce = snapshot ? approvalIds(snapshot, { approvers, now }) : [];
     const sight = { snapshot, found, isAsked, inForce };
     const rows = flags.all || flags.json ? rowsOf(sight, addresses) : [];
-    const file = flags.csv === undefined ? null : writeCsv(resolve(flags.csv), sight, flags);
+    const file = flags.output === undefined ? null : writeCsv(resolve(flags.output), sight, flags);
     const last = snapshot?.runs.newest(1)[0];
     const document = {
       mirror: config.mirror,

@@ -40,7 +40,7 @@ export const options = {
     'the live configuration: both are rehearsed on its data, and compared person by person',
   'limit <route=limit/window...>':
     'rate limits instead of those seen, such as contacts.enrol=30/60 (30 in 60 seconds)',
-  'faults <kind=rate@route...>': 'fail, such as 500=0.05@contacts.enrol; listed below',
+  'fault <kind=rate@route...>': 'fail, such as 500=0.05@contacts.enrol; listed below',
   'quirk <name...>': 'differ from the specification, as `emulator --help` lists',
   'seed <n>': { text: 'the same seed gives the same faults and the same end', default: '1' },
   all: `name every person, not ${mostNamed}`,
@@ -97,7 +97,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
 }
 
 function conditionsOf(flags: Flags, shell: Shell): Conditions {
-  const { limit: limits = [], faults = [], quirk: quirks = [], onlyPeople } = flags;
+  const { limit: limits = [], fault: faults = [], quirk: quirks = [], people } = flags;
   const seed = parseWhole('--seed', flags.seed, Number.MAX_SAFE_INTEGER);
   // Mistakes in these must be reported before anything is read.
   createEmulator({ clock: systemClock, random: seeded(seed), limits, faults, quirks }).close();
@@ -105,7 +105,7 @@ function conditionsOf(flags: Flags, shell: Shell): Conditions {
   return {
     ...modeOf(flags),
     only: onlyOf(flags.only),
-    onlyPeople: onlyPeople === undefined ? undefined : readOnlyPeople(onlyPeople),
+    onlyPeople: people === undefined ? undefined : readOnlyPeople(people),
     progress: ({ stage, kind, done, of }) => {
       const nowMs = systemClock.monotonic();
       if (nowMs - drawnMs < redrawMs) return;

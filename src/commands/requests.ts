@@ -22,7 +22,7 @@ export const options = {
   'route <name>': 'only requests of a route (contacts.enrol), or of several (contacts)',
   'run <id>': 'only requests of this run',
   'since <time>': 'only requests since then: 2026-03-01T12:00:00Z, 2026-03-01, 12h',
-  'last <n>': `how many, the newest first (${shownUsually})`,
+  'limit <n>': `how many, the newest first (${shownUsually})`,
 };
 type Flags = FlagsOf<typeof options>;
 
@@ -35,7 +35,7 @@ show the run and the texts. Addresses appear as hashes, except at a terminal or 
 /** Lists the newest requests to the platform. */
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
-  const last = countOf(flags.last) ?? shownUsually;
+  const last = countOf(flags.limit) ?? shownUsually;
   return look(flags, shell, (seen) => {
     const { config, snapshot, names } = seen;
     const { mirror, requests, memory } = config;
@@ -93,7 +93,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
         ],
       };
     });
-    const rest = `… and ${withCommas(more)} more (--last ${last + more} shows all)`;
+    const rest = `… and ${withCommas(more)} more (--limit ${last + more} shows all)`;
     return {
       document,
       sections: [{ table: { columns, rows, leavesOut }, none }, { lines: more > 0 ? [rest] : [] }],

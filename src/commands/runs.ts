@@ -19,7 +19,7 @@ export const options = {
   ...naming,
   ...verbose,
   '[id]': 'one run, with its changes',
-  'last <n>': `how many: runs, the newest first (${runsShown}), or changes of one, the gravest first (${changesShown})`,
+  'limit <n>': `how many: runs, the newest first (${runsShown}), or changes of one, the gravest first (${changesShown})`,
 };
 type Flags = FlagsOf<typeof options>;
 
@@ -33,7 +33,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const [id] = command.args;
   const isVerbose = flags.verbose === true;
-  const last = countOf(flags.last) ?? (id === undefined ? runsShown : changesShown);
+  const last = countOf(flags.limit) ?? (id === undefined ? runsShown : changesShown);
   return look(flags, shell, (seen) => {
     const { config, snapshot, names } = seen;
     if (id === undefined) {
@@ -56,7 +56,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       .gravest(id, last)
       .map((change) => ({ told: changeOf(change, names(change)), record: change, rule: null }));
     const more = totalOf(run.changes) - shown.length;
-    const rest = `… and ${more} more (--last ${last + more} shows all)`;
+    const rest = `… and ${more} more (--limit ${last + more} shows all)`;
     return {
       document: { mirror: config.mirror, ...run, listed: shown.map(({ told }) => told), more },
       sections: [

@@ -22,7 +22,7 @@ export interface ApproveFlags extends DeciderFlags {
 }
 
 /** What a run of a plan or of a person determines itself, by the names in the code. */
-const whole = ['full', 'fast', 'only', 'onlyPeople', 'approve', 'by', 'reason', 'acceptLostLedger'];
+const whole = ['full', 'fast', 'only', 'people', 'approve', 'by', 'reason', 'acceptLostLedger'];
 
 export const options = {
   ...running,

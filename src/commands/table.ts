@@ -86,9 +86,9 @@ const rows: readonly Row[] = [
     'ann@example.com --channel ch_news --out --reason "asked by phone" --evidence "ticket 42"'],
   ['retry', 'decide', { ...steers, forms: [{ ...person, options: ['read-again'] }] }, () => import('./retry.ts'), 'let the next run try again what the platform refused, or read a person again',
     'ann@example.com'],
-  ['undo', 'decide', { ...runs, forms: [{ ...reads, options: ['plan'] }] },
+  ['undo', 'decide', { ...runs, forms: [{ ...reads, options: ['dry-run'] }] },
     () => import('./undo.ts'), 'take back what an earlier run did, where that is still allowed',
-    'last --plan'],
+    'last --dry-run'],
   ['unmanaged', 'decide', person, () => import('./unmanaged.ts'),
     'people deleted in the CRM, or left out, and subscribed without this mirror: opt out, or accept'],
 
@@ -168,7 +168,7 @@ export const commands: readonly CommandRow[] = rows.map(
   }),
 );
 
-/** What is called otherwise now, and how. */
+/** Commands, and options of a command, that are called otherwise now, and how. */
 export const formerNames: Readonly<Record<string, string>> = {
   'api-key': 'platform key',
   apply: 'sync --plan FILE',
@@ -183,6 +183,15 @@ export const formerNames: Readonly<Record<string, string>> = {
   'state reset': 'retry PERSON --read-again',
   'state show': 'explain PERSON --offline',
   template: 'platform template',
+  'audit requests --last': 'audit requests --limit N',
+  'backfill --only-people': 'backfill --people FILE',
+  'plan --only-people': 'plan --people FILE',
+  'problems --csv': 'problems --output FILE',
+  'rehearse --faults': 'rehearse --fault KIND',
+  'rehearse --only-people': 'rehearse --people FILE',
+  'runs --last': 'runs --limit N',
+  'sync --only-people': 'sync --people FILE',
+  'undo --plan': 'undo --dry-run',
 };
 
 /** What no command does, and how it is done. */

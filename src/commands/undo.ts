@@ -18,10 +18,10 @@ export const options = {
   ...writing,
   '<run>': 'the id of a run, as `crm-mirror runs` lists it, or last (undos left out)',
   'op <ops>': `undo only these changes, separated by commas: ${choices.join(', ')}`,
-  plan: 'show what would be done and what cannot be undone, and send nothing',
-  all: 'with --plan: name every record, not ten of each kind of change',
+  'dry-run': 'show what would be done and what cannot be undone, and send nothing',
+  all: 'with --dry-run: name every record, not ten of each kind of change',
   yes: 'send it without asking',
-  'agree <hash>': 'send it if the plan still has this hash, which --plan shows',
+  'agree <hash>': 'send it if the plan still has this hash, which --dry-run shows',
   'approve <hash>': 'approve what a guard holds of the plan with this hash, and send it',
   ...by,
   'reason <text>': 'why; the audit log keeps it, and with --approve the approval, too',
@@ -40,8 +40,8 @@ docs/operations.md.`;
 export async function run(command: Command, shell: Shell): Promise<number> {
   const flags = command.opts<Flags>();
   const [word = ''] = command.args;
-  if (flags.plan && (flags.by ?? flags.reason) !== undefined) {
-    throw new Invalid('--by and --reason belong to a decision, and --plan sends nothing', {
+  if (flags.dryRun && (flags.by ?? flags.reason) !== undefined) {
+    throw new Invalid('--by and --reason belong to a decision, and --dry-run sends nothing', {
       fix: 'leave them out',
     });
   }
@@ -55,19 +55,19 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       });
     }),
   };
-  if (flags.plan && (flags.yes || flags.agree !== undefined)) {
-    throw new Invalid('--plan sends nothing, so --yes and --agree do not belong to it', {
-      fix: 'leave --plan out to send it',
+  if (flags.dryRun && (flags.yes || flags.agree !== undefined)) {
+    throw new Invalid('--dry-run sends nothing, so --yes and --agree do not belong to it', {
+      fix: 'leave --dry-run out to send it',
     });
   }
   const look = { mode: 'undo', undo, writes: false } as const;
-  if (flags.plan) return pass(flags, shell, { ...look, all: flags.all === true });
+  if (flags.dryRun) return pass(flags, shell, { ...look, all: flags.all === true });
   // Who approves the plan agrees to it.
   const isAgreed = [flags.yes, flags.agree, flags.approve].some((one) => one !== undefined);
   if (isAgreed) return undoNow(flags, shell, undo);
   if (shell.canAsk !== true) {
     throw new Invalid(`undo ${word}: nothing is undone without agreement`, {
-      fix: `look at it with ${commandLine(`undo ${word} --plan`, flags.config)}, then give --yes`,
+      fix: `look at it with ${commandLine(`undo ${word} --dry-run`, flags.config)}, then give --yes`,
     });
   }
   const seen: { summary?: Summary } = {};
@@ -111,7 +111,7 @@ async function undoNow(
       agrees: ({ hash }) => {
         if (hash === agreed.trim().toLowerCase()) return;
         throw new Invalid(`the plan has changed: you agreed to ${agreed}, and it is ${hash} now`, {
-          fix: 'look at it again with --plan',
+          fix: 'look at it again with --dry-run',
         });
       },
     }),

@@ -122,7 +122,7 @@ export const running = {
 /** What limits a run. */
 export const limiting = {
   'only <kind>': 'contacts or templates',
-  'only-people <file>': 'create and opt in only these people: an address or CRM id on each line',
+  'people <file>': 'create and opt in only these people: an address or CRM id on each line',
 };
 
 /** The option of every command that writes to the platform. */
@@ -142,7 +142,7 @@ export const output = {
 };
 
 /** Returns the number that an option states. Throws Invalid for any other text. */
-export function countOf(text: string | undefined, option = '--last'): number | undefined {
+export function countOf(text: string | undefined, option = '--limit'): number | undefined {
   if (text === undefined) return undefined;
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
   throw new Invalid(`${option} ${text}: write a number from 1 on`);

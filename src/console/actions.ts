@@ -122,7 +122,7 @@ export const actions: Readonly<Record<string, Action>> = {
   'undo-plan': action(z.object({ run: word }), ({ run }) => [
     'undo',
     run,
-    '--plan',
+    '--dry-run',
     '--json',
     '--addresses',
   ]),

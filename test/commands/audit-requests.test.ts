@@ -31,7 +31,7 @@ describe('requests', () => {
   test('shows what a run sent and what was answered, with hashes for people', async () => {
     const world = await mirrored({ hides: ['key_live_world'] });
     const { json: run } = await world.call('sync', '--json');
-    const { code, json } = await world.call('audit', 'requests', '--json', '--last', '100');
+    const { code, json } = await world.call('audit', 'requests', '--json', '--limit', '100');
     expect(code).toBe(0);
     expect(json).toMatchObject({ mirror: 'world', more: 0 });
     expect(json.requests).toHaveLength(run.requests.total);
@@ -126,7 +126,7 @@ describe('requests', () => {
     const { json: first } = await world.call('sync', '--json');
     const { json: second } = await world.call('sync', '--json');
     const listed = async (...argv: string[]): Promise<number> =>
-      (await world.call('audit', 'requests', '--json', '--last', '100', ...argv)).json.requests
+      (await world.call('audit', 'requests', '--json', '--limit', '100', ...argv)).json.requests
         .length;
     expect(await listed('--run', first.run)).toBe(first.requests.total);
     expect(await listed('--run', second.run)).toBe(second.requests.total);
@@ -134,8 +134,8 @@ describe('requests', () => {
     expect(await listed('--route', 'contacts')).toBe(await listed());
     expect(await listed('--since', '1h')).toBe(await listed());
     expect(await listed('--since', '2099-01-01')).toBe(0);
-    const one = await world.call('audit', 'requests', '--last', '1');
-    expect(one.out).toMatch(/… and \d+ more \(--last \d+ shows all\)$/);
+    const one = await world.call('audit', 'requests', '--limit', '1');
+    expect(one.out).toMatch(/… and \d+ more \(--limit \d+ shows all\)$/);
   });
 
   test('says that nothing is logged before the first run, and creates nothing', async () => {

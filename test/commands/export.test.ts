@@ -35,7 +35,7 @@ const keysOf = (out: string): string[] => entriesOf(out).map(({ key }) => key);
 describe('export people', () => {
   test('prints a table to read, with hashes into a pipe and addresses at a terminal', async () => {
     const world = await used();
-    const table = ['export', 'people', '--format', 'table'];
+    const table = ['export', 'people', '--format', 'text'];
     const { out, code } = await world.call(...table);
     expect(code).toBe(0);
     expect(out).toMatch(/^Record +Ownership +Last seen +State\n/);
@@ -45,7 +45,7 @@ describe('export people', () => {
     expect(out).not.toContain('@');
     expect((await world.seen(...table)).out).toContain(ann);
     expect((await world.call(...table, '--addresses')).out).toContain(bob);
-    const templates = await world.call('export', 'templates', '--format', 'table');
+    const templates = await world.call('export', 'templates', '--format', 'text');
     expect(templates.out).toContain('template welcome');
   });
 
@@ -81,7 +81,7 @@ describe('export people', () => {
     const world = await mirrored();
     const { code, err } = await world.call('export', 'people', '--channel', 'ch_nwes');
     expect({ code, err }).toMatchObject({ code: 2, err: expect.stringContaining('give one of') });
-    expect(await world.call('export', 'people', '--format', 'table')).toMatchObject({
+    expect(await world.call('export', 'people', '--format', 'text')).toMatchObject({
       code: 0,
       out: 'Nothing is recorded.',
       err: expect.stringContaining('there is no snapshot yet'),

@@ -1,4 +1,4 @@
-/** Beginning with a few people: --only-people and contacts.sample. */
+/** Beginning with a few people: --people and contacts.sample. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -20,7 +20,7 @@ async function begin(options: MirroredOptions['lines'] = {}) {
   const list = join(world.folder, 'few.txt');
   const only = (...rows: string[]) => {
     writeFileSync(list, rows.join('\n'));
-    return ['--only-people', list];
+    return ['--people', list];
   };
   const write = (...rows: string[]) => world.csv([header, ...rows, ''].join('\n'));
   const seed = (id: number, news?: 'opt_in' | 'opt_out') =>
@@ -42,7 +42,7 @@ async function begin(options: MirroredOptions['lines'] = {}) {
   return { ...world, configure, list, only, write, seed, news, rows, recorded, owned };
 }
 
-describe('with --only-people', () => {
+describe('with --people', () => {
   test('only the people of the list are created, opted in and adopted', async () => {
     const world = await begin();
     world.write(...lines(8));
@@ -70,7 +70,7 @@ describe('with --only-people', () => {
     // n4 is not adopted, but it is known that they were subscribed.
     expect(world.recorded()).toEqual([2, 3, 4, 5].map(address));
     expect(json.reasons).toEqual([
-      `Only 3 of 8 people (--only-people ${world.list}): the others are opted out where the CRM ` +
+      `Only 3 of 8 people (--people ${world.list}): the others are opted out where the CRM ` +
         'says so, and nothing else; nobody counts as missing, and nobody is deleted',
     ]);
     expect((await world.call('status', '--json')).json.proven).toBeNull();
@@ -142,7 +142,7 @@ describe('with --only-people', () => {
     world.write(...lines(3));
     const empty = await world.call('sync', ...world.only('# nobody yet'));
     expect([empty.code, empty.err]).toEqual([2, expect.stringContaining('the file names nobody')]);
-    const missing = await world.call('sync', '--only-people', '/nowhere');
+    const missing = await world.call('sync', '--people', '/nowhere');
     expect([missing.code, missing.err]).toEqual([2, expect.stringContaining('(ENOENT)')]);
     expect(world.writes()).toEqual([]);
   });

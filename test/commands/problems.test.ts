@@ -72,7 +72,7 @@ describe('problems', () => {
     const world = await troubled();
     const file = join(world.folder, 'problems.csv');
     // On a terminal, addresses are shown on the screen, and not written to the file.
-    const { code, out } = await world.seen('problems', '--csv', file);
+    const { code, out } = await world.seen('problems', '--output', file);
     expect([code, out]).toEqual([0, expect.stringContaining(`123 records written to ${file}`)]);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     const text = readFileSync(file, 'utf8');
@@ -83,16 +83,16 @@ describe('problems', () => {
     expect(text).toContain(`,'=cmd(),line 4,,aaaaaa 9999,`);
     expect(text).toMatch(/conflict,contact,left-channel,#[0-9a-f]{12},1,,ch_news,/);
 
-    expect(await world.call('problems', '--csv', file)).toMatchObject({
+    expect(await world.call('problems', '--output', file)).toMatchObject({
       code: 2,
       err: expect.stringContaining('nothing is overwritten'),
     });
     expect(readFileSync(file, 'utf8')).toBe(text);
     const other = join(world.folder, 'with-addresses.csv');
-    await world.call('problems', '--csv', other, '--addresses', '--class', 'invalid');
+    await world.call('problems', '--output', other, '--addresses', '--class', 'invalid');
     expect(readFileSync(other, 'utf8')).toContain(`eve@example.com,'=cmd(),line 4,,Privat 0815,`);
     const nowhere = join(world.folder, 'none/problems.csv');
-    expect((await world.call('problems', '--csv', nowhere)).code).toBe(2);
+    expect((await world.call('problems', '--output', nowhere)).code).toBe(2);
   });
 
   test('lists the people whose changes await approval', async () => {

@@ -47,7 +47,7 @@ test('a command begins no empty snapshot of a mirror that has one elsewhere', as
   const before = readdirSync(mirror.folder, { recursive: true });
   for (const words of [
     ['sync'],
-    ['sync', '--only-people', list],
+    ['sync', '--people', list],
     ['sync', '--person', 'ann@example.com'],
     ['forget', 'ann@example.com', '--yes'],
     ['retry'],

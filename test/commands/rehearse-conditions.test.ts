@@ -47,7 +47,7 @@ describe('the limit of a route', () => {
 });
 
 describe('faults', () => {
-  const rough = ['--faults', 'reset-after=0.2', '500=0.2', 'timeout-after=0.1@contacts.enrol'];
+  const rough = ['--fault', 'reset-after=0.2', '500=0.2', 'timeout-after=0.1@contacts.enrol'];
 
   test('happen to the rehearsal, the same with the same seed, and change nothing', async () => {
     const world = await rehearsable();
@@ -64,10 +64,10 @@ describe('faults', () => {
 
   test('that never end fail the rehearsal as they would fail the run', async () => {
     const world = await rehearsable();
-    const told = await world.call('rehearse', '--json', '--faults', '500@contacts.enrol');
+    const told = await world.call('rehearse', '--json', '--fault', '500@contacts.enrol');
     expect(told).toMatchObject({ code: 1, json: { status: 'failed', people: [] } });
     expect(told.json.reasons.length).toBeGreaterThan(0);
-    const { out, err } = await world.call('rehearse', '--faults', '500@contacts.enrol');
+    const { out, err } = await world.call('rehearse', '--fault', '500@contacts.enrol');
     expect(out).toContain('0 of 2 planned changes, in ');
     expect(out).toContain('It would fail; 2 planned changes would not be made.');
     expect(out).not.toMatch(/create +2/);

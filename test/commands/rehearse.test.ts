@@ -201,7 +201,7 @@ describe('what cannot be read', () => {
 
   test.each([
     [['--limit', 'contacts.enrol=many'], 'cannot be read'],
-    [['--faults', 'flood'], 'fault "flood" is not known'],
+    [['--fault', 'flood'], 'fault "flood" is not known'],
     [['--quirk', 'odd'], 'quirk "odd"'],
     [['--seed', 'x'], '--seed "x"'],
     [['--only', 'people'], '--only people'],

@@ -69,9 +69,9 @@ describe('resolve --in', () => {
     writeFileSync(others, '9\n');
     crm(world, saysIn);
     world.emulator.seed.contact({ email: ann, channels: { ch_news: 'opt_in' } });
-    await world.call('sync', '--only-people', others);
+    await world.call('sync', '--people', others);
     world.emulator.dashboard.leave(contactOf(world), 'ch_news');
-    await world.call('sync', '--only-people', others);
+    await world.call('sync', '--people', others);
     await world.call('sync');
     expect((await settle(world, ann, 'in')).code).toBe(2);
     await world.call('sync');

@@ -78,7 +78,7 @@ describe('runs', () => {
     const internals = (await world.call('runs', '--verbose')).out.split('\n');
     expect(internals[0]).toMatch(/Took +Requests +Changes$/);
     expect(internals[1]).toMatch(/0\.\d s +0 +none$/);
-    expect((await world.call('runs', '--last', '1', '--json')).json.runs).toHaveLength(1);
+    expect((await world.call('runs', '--limit', '1', '--json')).json.runs).toHaveLength(1);
   });
 
   test('shows one run: the outcome of each change, the gravest first, without addresses', async () => {
@@ -111,9 +111,9 @@ describe('runs', () => {
       expect.objectContaining({ key: hashed, outcome: 'acked', reason: null, fix: null }),
     ]);
     expect(out).not.toContain('@');
-    const few = await world.call('runs', run, '--last', '1');
+    const few = await world.call('runs', run, '--limit', '1');
     expect(few.out).toMatch(/ {2}! refused: create #[0-9a-f]{12} in ch_news\n {6}.* → /);
-    expect(few.out).toContain('… and 1 more (--last 2 shows all)');
+    expect(few.out).toContain('… and 1 more (--limit 2 shows all)');
     expect(few.out).not.toMatch(/Requests|readings|plan +[0-9a-f]{16}/);
     expect((await world.call('runs', run, '--verbose')).out).toMatch(
       /\n {2}plan +[0-9a-f]{16}\n {2}complete readings +CRM yes, platform yes\n[^]*Requests\n {2}\d+ in all/,

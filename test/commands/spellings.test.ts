@@ -39,7 +39,7 @@ describe.each(pairs)('the CRM has %s, the platform %s', (crm, platform) => {
     expect(world.contacts()).toEqual([[platform.toLowerCase(), 'opt_in']]);
   });
 
-  test('protect and --only-people know the person', async () => {
+  test('protect and --people know the person', async () => {
     const world = await begin({ contacts: { protect: [platform] } });
     world.people([{ email: crm, news: 'yes' }]);
     await world.call('sync');
@@ -47,7 +47,7 @@ describe.each(pairs)('the CRM has %s, the platform %s', (crm, platform) => {
     world.config({ contacts: { channels } });
     const few = join(world.folder, 'few.txt');
     writeFileSync(few, platform);
-    const { json } = await world.call('sync', '--json', '--only-people', few);
+    const { json } = await world.call('sync', '--json', '--people', few);
     expect(json.contacts.applied.create).toBe(1);
   });
 });

@@ -107,7 +107,7 @@ describe('sync --plan', () => {
     expect((await world.call('runs', '--json')).json.runs).toEqual([]);
   });
 
-  test.each(['--full', '--only=contacts', '--only-people=list.txt'])(
+  test.each(['--full', '--only=contacts', '--people=list.txt'])(
     'is refused together with %s, which the plan states',
     async (flag) => {
       const world = await planned();

@@ -45,7 +45,7 @@ test.each([
   [['sync', '--id=7', '--json'], { effect: 'run', where: 'beside' }],
   [['sync', '--plan=plan.json'], { effect: 'run', where: 'alone' }],
   [['undo', 'last'], { effect: 'run', where: 'alone' }],
-  [['undo', 'last', '--plan'], { effect: 'reads', where: 'here' }],
+  [['undo', 'last', '--dry-run'], { effect: 'reads', where: 'here' }],
   [['forget', 'a@example.com'], { effect: 'person', where: 'beside', isUrgent: true }],
   [['retry'], { effect: 'steers', where: 'beside' }],
   [['retry', 'a@example.com', '--read-again'], { effect: 'person', where: 'beside' }],

@@ -36,7 +36,7 @@ test('is held by the guard for deletes, until somebody approves this plan', asyn
 test('names itself wherever what a guard holds is shown, and a full run ends no approval', async () => {
   const { world, run } = await crowded();
   const held = await world.call('undo', run, '--yes');
-  const { plan } = (await world.call('undo', run, '--plan', '--json')).json;
+  const { plan } = (await world.call('undo', run, '--dry-run', '--json')).json;
   const way = `undo ${run} --approve ${plan}`;
   expect(held.code).toBe(3);
   for (const { said } of [held, await world.call('status'), await world.call('problems')]) {

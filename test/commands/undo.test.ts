@@ -115,7 +115,7 @@ describe('the command', () => {
   test('shows the plan and what cannot be undone, and sends nothing', async () => {
     const { world, run } = await created();
     leave(world, bob);
-    const { code, out } = await world.call('undo', run, '--plan');
+    const { code, out } = await world.call('undo', run, '--dry-run');
     expect(code).toBe(0);
     expect(out).toContain('Cannot be undone: 1 change');
     expect(out).toContain('[not-subscribed]');
@@ -127,7 +127,7 @@ describe('the command', () => {
   test('names nobody in its log', async () => {
     const { world, run } = await created();
     leave(world, bob);
-    for (const argv of [['--plan', '--log-level', 'info'], ['--yes']]) {
+    for (const argv of [['--dry-run', '--log-level', 'info'], ['--yes']]) {
       const { err } = await world.call('undo', run, ...argv);
       expect(err).toContain('"cannot":1');
       expect(err).not.toContain('@');
@@ -140,16 +140,16 @@ describe('the command', () => {
       code: 2,
       err: expect.stringContaining('nothing is undone without agreement'),
     });
-    const { plan } = (await world.call('undo', run, '--plan', '--json')).json;
+    const { plan } = (await world.call('undo', run, '--dry-run', '--json')).json;
     leave(world, bob);
     const other = await world.call('undo', run, '--agree', plan);
     expect(other).toMatchObject({ code: 2, err: expect.stringContaining('the plan has changed') });
     expect(world.writes()).toEqual([]);
-    const { out } = await world.call('undo', run, '--plan');
+    const { out } = await world.call('undo', run, '--dry-run');
     const [, now = ''] = /undo \S+ --agree (\w+)/.exec(out) ?? [];
     expect((await world.call('undo', run, '--agree', now)).code).toBe(0);
     expect(news(world, ann)).toBe('opt_out');
-    expect((await world.call('undo', run, '--plan')).out).not.toContain('--agree');
+    expect((await world.call('undo', run, '--dry-run')).out).not.toContain('--agree');
   });
 
   test('undoes only the operations that --op names', async () => {
@@ -180,7 +180,7 @@ describe('the command', () => {
     const world = await mirrored();
     world.people(people);
     const run = await synced(world);
-    const { json } = await world.call('undo', run, '--plan', '--json', '--addresses');
+    const { json } = await world.call('undo', run, '--dry-run', '--json', '--addresses');
     expect(json.planned).toMatchObject([{ kind: 'contact', op: 'opt_out', held: true, count: 12 }]);
     expect(json.planned[0].records).toHaveLength(10);
     expect(json.planned[0].records[0]).toEqual({
@@ -188,7 +188,7 @@ describe('the command', () => {
       channels: ['ch_news'],
       reason: `undoes what run ${run} did`,
     });
-    const hashed = await world.call('undo', run, '--plan', '--json');
+    const hashed = await world.call('undo', run, '--dry-run', '--json');
     expect(hashed.out).not.toContain('@example.com');
     const sent = await world.call('undo', run, '--yes', '--json');
     expect(sent.json).not.toHaveProperty('planned');
@@ -208,9 +208,9 @@ describe('the command', () => {
     expect(await decisions()).toMatchObject([
       { what: 'undo', about: run, name: 'Eve', reason: 'the wrong export' },
     ]);
-    expect(await world.call('undo', run, '--plan', '--reason', 'none')).toMatchObject({
+    expect(await world.call('undo', run, '--dry-run', '--reason', 'none')).toMatchObject({
       code: 2,
-      err: expect.stringContaining('--plan sends nothing'),
+      err: expect.stringContaining('--dry-run sends nothing'),
     });
     expect(await world.call('undo', run, '--yes', '--reason', `for ${ann}`)).toMatchObject({
       code: 2,

@@ -59,7 +59,7 @@ test('the CSV is the one of `problems --csv`, with addresses for those who see t
       page.getByRole('link', { name: 'Download as CSV' }).click(),
     ]);
     const path = `${world.folder}/problems-${flags.length}.csv`;
-    await world.call('problems', '--csv', path, ...flags);
+    await world.call('problems', '--output', path, ...flags);
     expect(readFileSync(await file.path(), 'utf8')).toBe(readFileSync(path, 'utf8'));
     const html = await page.content();
     expect(html.includes('@example.com')).toBe(flags.length > 0);

@@ -1,17 +1,17 @@
-/** Reads what a run is limited to: --only, and the file of --only-people and --people. */
+/** Reads what a run is limited to: --only, and the file of --people. */
 import { readFileSync } from 'node:fs';
 import { codeOf, Invalid } from '../../domain/errors.ts';
 import type { RunOptions } from '../../engine/context/mirror-context.ts';
 import type { OnlyPeople } from '../../engine/context/people-selection.ts';
 
 /** Reads the file. Lines that begin with # are comments. Throws Invalid if it names nobody. */
-export function readOnlyPeople(file: string, option = '--only-people'): OnlyPeople {
+export function readOnlyPeople(file: string): OnlyPeople {
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file));
   } catch (error) {
     const why = codeOf(error) || 'no UTF-8';
-    throw new Invalid(`${option} ${file}: the file cannot be read (${why})`, {
+    throw new Invalid(`--people ${file}: the file cannot be read (${why})`, {
       fix: 'name a text file in UTF-8',
     });
   }
@@ -20,7 +20,7 @@ export function readOnlyPeople(file: string, option = '--only-people'): OnlyPeop
     .map((line, at) => ({ line: at + 1, word: line.trim() }))
     .filter(({ word }) => word !== '' && !word.startsWith('#'));
   if (entries.length > 0) return { file, entries };
-  throw new Invalid(`${option} ${file}: the file names nobody`, {
+  throw new Invalid(`--people ${file}: the file names nobody`, {
     fix: 'write one address or CRM id on each line',
   });
 }

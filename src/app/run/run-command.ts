@@ -77,7 +77,7 @@ export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promis
     mirror = config.mirror;
     const here = async (): Promise<number> => runOnce(config, { flags, shell, wanted });
     // The list of people is not handed to a worker. If one holds the mirror, the run is refused.
-    const forWorkers = flags.onlyPeople === undefined;
+    const forWorkers = flags.people === undefined;
     return await (wanted.writes ? orHandOver(config, shell, here, forWorkers) : here());
   } catch (error) {
     const reasons = explain(error).text.split('\n');
@@ -96,7 +96,7 @@ interface Call {
 
 async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Promise<number> {
   const only = onlyOf(flags.only);
-  const { onlyPeople: list } = flags;
+  const { people: list } = flags;
   const onlyPeople = list === undefined ? undefined : readOnlyPeople(list);
   const shell = hushed(own, flags, wanted.writes);
   const log = createLog(shell, config.mirror);

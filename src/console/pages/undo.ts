@@ -173,7 +173,7 @@ function planSections(
   }));
   const sections = [
     ...groups.map((group) => sampleSection(group, { who, isDone: false })),
-    ...restSection(groups, `\`crm-mirror undo ${undoes} --plan --all\``),
+    ...restSection(groups, `\`crm-mirror undo ${undoes} --dry-run --all\``),
   ];
   const nothing = { lines: ['Nothing: there is nothing left that can be undone.'] };
   const all = { title: 'Cannot be undone', none: 'Everything else of this run can be undone.' };

@@ -66,7 +66,7 @@ function listedPeople({ staging }: Snapshot, { file, entries }: OnlyPeople): Peo
     },
     has: (key) => keys.has(key) || staging.idsOf('contact', key).some((id) => ids.has(id)),
     say(all) {
-      const limit = limitNote(chosen.size, all, `--only-people ${file}`);
+      const limit = limitNote(chosen.size, all, `--people ${file}`);
       if (unknown.length === 0) return [limit];
       const lines = unknown.slice(0, mostNamed).join(', ');
       const more = unknown.length > mostNamed ? ` and ${unknown.length - mostNamed} more` : '';

@@ -40,7 +40,7 @@ export function explainHeld(
   const reason = `${countWords(recordType, fresh)} ${would}, and this awaits approval: ${why}`;
   if (undoes !== undefined) {
     const how = approvingUndo({ undoes, plan, signs });
-    return { reason, fix: `see \`crm-mirror undo ${undoes} --plan\`, and ${how}` };
+    return { reason, fix: `see \`crm-mirror undo ${undoes} --dry-run\`, and ${how}` };
   }
   const often = asks[held.by] ?? words.causes?.[held.by] ?? words.cause;
   const right =

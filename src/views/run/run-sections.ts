@@ -71,7 +71,7 @@ export function runSections(
   const groups = writes ? doneGroups(summary) : (view.plan?.groups ?? []);
   const samples = writes ? doneOf(view.samples, groups, { summary, mirror }) : view.samples;
   const { undoes } = summary;
-  const again = undoes === undefined ? 'plan --all' : `undo ${undoes} --plan --all`;
+  const again = undoes === undefined ? 'plan --all' : `undo ${undoes} --dry-run --all`;
   const agree = commandLine(`undo ${undoes} --agree ${summary.plan}`, file);
   const agreeing = undoes === undefined ? [] : [`To send exactly this plan: \`${agree}\``];
   // What awaits approval names the command that approves it only if that will be accepted.

@@ -256,7 +256,7 @@ function approvalLines({ held, signatures, optOutsByEvents, at }: CurrentStatus)
         fix:
           undoes === undefined
             ? `see \`crm-mirror plan\`; if it is right, \`crm-mirror ${how}\``
-            : `see \`crm-mirror undo ${undoes} --plan\`; ${approvingUndo({ undoes, plan, signs: Boolean(signatures) })}`,
+            : `see \`crm-mirror undo ${undoes} --dry-run\`; ${approvingUndo({ undoes, plan, signs: Boolean(signatures) })}`,
         since,
         ...(optOutsUntil === null ? {} : { isDaily: true }),
       };

@@ -76,7 +76,7 @@ export const gates: readonly Gate[] = [
   },
   {
     id: 'not-chosen',
-    asks: 'the run is limited to other people (contacts.sample, --only-people)',
+    asks: 'the run is limited to other people (contacts.sample, --people)',
     about: enrols,
     holds: ({ person }) => person.states.unchosen === true,
     action: 'nothing',
