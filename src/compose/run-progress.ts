@@ -29,7 +29,7 @@ const enoughWindows = 5;
 
 /** The progress of a run at one moment; null stands for what is not known, or not yet. */
 const moment = z.object({
-  phase: z.enum(['reading', 'listing', 'deciding', 'applying']),
+  phase: z.enum(['asking', 'reading', 'listing', 'deciding', 'applying']),
   kind: z.string(),
   done: z.number(),
   total: z.number().nullable(),
@@ -146,12 +146,15 @@ export function progressForms(measured: Measured, now: number): [string, ...stri
   const { phase, kind, perSecond, leftMs, quietMs } = measured;
   const reading = kind === 'contact' ? 'reading the CRM' : `reading the ${kind}s`;
   const phases: Readonly<Record<string, string>> = { reading, listing: 'listing the platform' };
-  const count = `${phases[phase] ?? phase}: ${countWords(measured)}`;
+  const isAsking = phase === 'asking';
+  const count = isAsking
+    ? 'asking the platform'
+    : `${phases[phase] ?? phase}: ${countWords(measured)}`;
   const inSecond = (n: number): string => (n < 10 ? n.toFixed(1) : withCommas(Math.round(n)));
   const rate = perSecond === null ? [] : [`${inSecond(perSecond)}/s`];
   const isQuiet = quietMs >= longQuietMs;
   // What should be over, and is waited for, takes nobody knows how long.
-  const isKnown = leftMs !== null && (leftMs >= longQuietMs || !isQuiet);
+  const isKnown = leftMs !== null && leftMs >= (isQuiet ? longQuietMs : 1);
   const left = isKnown ? [`${lasting(leftMs)} left`] : [];
   const end = isKnown && leftMs >= longRestMs ? [`done at about ${timeOfDay(now + leftMs)}`] : [];
   const whoms: Readonly<Record<string, string>> = { reading: ' for the CRM', deciding: '' };
@@ -162,8 +165,30 @@ export function progressForms(measured: Measured, now: number): [string, ...stri
     [count, ...rate, ...left, ...end, ...quiet].join(', '),
     [count, ...left, ...end].join(', '),
     [count, ...left].join(', '),
-    [`${measured.phase}: ${shareWords(measured) || countWords(measured)}`, ...left].join(', '),
+    isAsking
+      ? phase
+      : [`${phase}: ${shareWords(measured) || countWords(measured)}`, ...left].join(', '),
   ];
+}
+
+/** Returns the steps of a run, such as: read ✓ · list 48 % · apply */
+export function stepWords({
+  mode,
+  phase,
+  share,
+}: {
+  mode: 'full' | 'fast';
+  phase: Measured['phase'];
+  share: number | null;
+}): string {
+  const steps = [['reading', 'read'], ...(mode === 'full' ? [['listing', 'list']] : [])];
+  const all = [...steps, ['applying', 'apply']];
+  const at = phase === 'deciding' ? steps.length : all.findIndex(([is]) => is === phase);
+  const words = all.map(([is, step = ''], nth) => {
+    if (nth < at) return `${step} ✓`;
+    return is === phase ? `${step} ${shareWords({ share })}`.trim() : step;
+  });
+  return words.join(' · ');
 }
 
 function countWords(measured: Measured): string {
@@ -175,7 +200,7 @@ function countWords(measured: Measured): string {
   return `${counted(done, what)}${share === '' ? '' : ` (${share})`}`;
 }
 
-function shareWords({ share }: Measured): string {
+function shareWords({ share }: { share: number | null }): string {
   return share === null ? '' : `${Math.floor(share * 100)} %`;
 }
 
@@ -265,7 +290,7 @@ const stored = moment.extend({
 type RunInProgress = z.infer<typeof stored>;
 
 const beginning: Moment = {
-  phase: 'reading',
+  phase: 'asking',
   kind: 'contact',
   done: 0,
   total: null,

@@ -160,6 +160,7 @@ async function readAll(found: RunResults): Promise<void> {
   const { writes, mode, onlyPeople } = options;
   if (writes) await writeAuditLog(run);
   if (writes) await abandonLeftovers(run, begun);
+  sayAsking(found);
   found.notes.push(...(await bindAccount(run, mirror.account)));
   if (writes) await recoverAll(found, mode !== 'fast');
   await readSources(found);
@@ -287,6 +288,7 @@ async function observeAll(found: RunResults): Promise<void> {
   const { run, breaker } = found;
   const { contacts, templates } = found.parts;
   if (run.mode === 'fast') {
+    sayAsking(found);
     // Only a reading of the whole source tells what the CRM wants for people who were reset.
     const read = findingsOf(found.known, 'contact');
     if (contacts && read.whole) found.notes.push(...(await readReset(run, contacts, read)));
@@ -309,6 +311,15 @@ async function observeAll(found: RunResults): Promise<void> {
       if (!contacts || !first) return;
       keepListing('contact', await proveListing(run, contacts, { first, breaker }));
     },
+  });
+}
+
+function sayAsking({ run, parts }: RunResults): void {
+  run.progress({
+    stage: 'asking',
+    kind: parts.contacts ? 'contact' : 'template',
+    done: 0,
+    of: undefined,
   });
 }
 

@@ -6,6 +6,7 @@ import {
   createMeter,
   type Measured,
   progressForms,
+  stepWords,
 } from '../../src/compose/run-progress.ts';
 import type { Progress } from '../../src/engine/context/mirror-context.ts';
 import { forecast } from '../../src/engine/report/duration-forecast.ts';
@@ -137,6 +138,7 @@ test('without a terminal a line is printed every ten seconds', async () => {
 });
 
 test.each<[Progress, string]>([
+  [{ stage: 'asking', kind: 'contact', done: 0, of: undefined }, 'asking the platform'],
   [{ stage: 'reading', kind: 'contact', done: 1, of: undefined }, 'reading the CRM: 1 row'],
   [
     { stage: 'reading', kind: 'template', done: 3, of: undefined },
@@ -157,6 +159,7 @@ test.each<[Progress, string]>([
 test.each<[string, Partial<Measured>, string]>([
   ['a long rest ends by the clock', { leftMs: 3_600_000 }, ', 1 h left, done at about 01:00 UTC'],
   ['a short one does not', { leftMs: 30_000 }, ', 30 s left'],
+  ['what should be over has no rest', { leftMs: 0 }, ''],
   ['the platform is waited for', { quietMs: 44_000 }, ', waiting 44 s for the platform'],
   [
     'nothing is left, and it waits',
@@ -188,4 +191,15 @@ test('a run that is to be quiet shows no progress', () => {
   const loud = { quiet: true, progress: say, note: say };
   expect(outletsOf(shellThat({ ...loud, interactive: true }))).toEqual({});
   expect(outletsOf(shellThat(loud))).toEqual({});
+});
+
+test.each([
+  ['full', 'asking', null, 'read · list · apply'],
+  ['full', 'reading', 0.48, 'read 48 % · list · apply'],
+  ['full', 'listing', null, 'read ✓ · list · apply'],
+  ['full', 'deciding', null, 'read ✓ · list ✓ · apply'],
+  ['fast', 'reading', null, 'read · apply'],
+  ['fast', 'applying', 0.5, 'read ✓ · apply 50 %'],
+] as const)('a %s run has its steps while it is %s', (mode, phase, share, words) => {
+  expect(stepWords({ mode, phase, share })).toBe(words);
 });

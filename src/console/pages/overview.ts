@@ -7,7 +7,7 @@ import { guardNames } from '../../domain/guard-classes.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { canaryWords } from '../../engine/report/guard-text.ts';
 import { withMemory } from '../../store/memory/memory.ts';
-import { instant, lasting, range } from '../../compose/output/format-values.ts';
+import { instant, lasting, range, timeOfDay } from '../../compose/output/format-values.ts';
 import { tickWords } from '../../config/schema/cron-pattern.ts';
 import {
   attentionItem,
@@ -219,7 +219,8 @@ export function limitPieces(
     rows.set(route, { limit, windowMs, others, used, at: 'now' });
   }
   const leftMs = running?.leftMs ?? null;
-  const left = leftMs === null ? 'not known yet' : `about ${lasting(leftMs)}`;
+  const end = timeOfDay(Date.parse(status.at) + (leftMs ?? 0));
+  const left = leftMs === null ? 'not known yet' : `about ${lasting(leftMs)}, until ${end}`;
   const run = running
     ? html`${progressLine(status)}
         <p>The run still needs: <b>${left}</b>.</p>`

@@ -5,6 +5,7 @@
  */
 import { instant } from '../../compose/output/format-values.ts';
 import { progressWords } from '../../views/status/status-sections.ts';
+import { stepWords } from '../../compose/run-progress.ts';
 import type { CurrentStatus } from '../../views/status/status-document.ts';
 import { html, type Html, prose, raw, timeOf } from '../../views/render/html.ts';
 import type { Job } from './jobs.ts';
@@ -220,7 +221,9 @@ export function liveArea(request: PageRequest, pieces: Readonly<Record<string, H
 
 /** Returns the progress of the run as a sentence; nothing if none is in progress. */
 export function progressLine({ at, running }: CurrentStatus): Html | '' {
-  return running ? html`<p>Right now ${prose(progressWords({ at, running }))}.</p>` : '';
+  if (!running) return '';
+  return html`<p>Right now ${prose(progressWords({ at, running }))}.</p>
+    <p>${stepWords(running)}</p>`;
 }
 
 /** Returns the parts of pages that show jobs, by id; live.ts sends them. */

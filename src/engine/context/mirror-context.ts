@@ -214,7 +214,8 @@ export interface ToApprove extends RunDecision {
 }
 
 export interface Progress {
-  stage: 'reading' | 'listing' | 'deciding' | 'applying';
+  /** Asking: about the account, changes without an answer, or single people on the platform. */
+  stage: 'asking' | 'reading' | 'listing' | 'deciding' | 'applying';
   kind: string;
   done: number;
   /** Undefined while the total is unknown. */

@@ -7,6 +7,7 @@ import { dirname } from 'node:path';
 import { renderProblem } from '../../domain/errors.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Config } from '../../config/config.ts';
+import { stepWords } from '../../compose/run-progress.ts';
 import { withConfig } from '../../compose/command-options.ts';
 import { range, timeOfDay, instant } from '../../compose/output/format-values.ts';
 import { names, numbers, type Section, type Span, type TableRow } from '../sections.ts';
@@ -173,13 +174,13 @@ function causeWords(one: Standing): string {
 
 function noteWords(one: ShownMirror, saysFix: boolean): string[] {
   const { status, config } = one;
-  const { waitingUntil, running } = mirrorRow(one);
-  const share = running?.share ?? null;
+  const { waitingUntil } = mirrorRow(one);
+  const { running } = status;
   const left = running?.leftMs ?? null;
   const end = left === null ? '' : `, done at about ${timeOfDay(Date.parse(status.at) + left)}`;
   return [
     ...(saysFix ? [withConfig(fixOf(one), config.file)].filter(Boolean) : []),
-    ...(share === null ? [] : [`the run in progress: ${Math.floor(share * 100)} %${end}`]),
+    ...(running ? [`the run in progress: ${stepWords(running)}${end}`] : []),
     ...(waitingUntil === null ? [] : [`the opt-outs are applied by themselves at ${waitingUntil}`]),
   ];
 }

@@ -455,9 +455,9 @@ function tellProgress(snapshot: Snapshot, { leased, now }: Seen) {
   const found = runInProgress(snapshot, leased);
   if (!found) return null;
   const { token: _, since, at, leftMs, ...rest } = found;
-  const left = leftMs === null ? null : Math.max(0, Math.round(leftMs - Math.max(0, now - at)));
+  const left = Math.round((leftMs ?? 0) - Math.max(0, now - at));
   // `since` is the start of the run, and `at` the time of these figures.
-  return { ...rest, leftMs: left, since: instant(since), at: instant(at) };
+  return { ...rest, leftMs: left > 0 ? left : null, since: instant(since), at: instant(at) };
 }
 
 function oldest(of: readonly { since: number | null }[]): string | null {
