@@ -34,15 +34,20 @@ test('Slack gets one message for all that a run found, with remedies and a link'
   expect(await mirror.run()).toBe(1);
   expect(heard).toHaveLength(1);
   const { text, blocks } = parsed(heard[0]?.body);
-  expect(text).toMatch(/^world: 2 problems\nWarning: changes await approval\n/);
+  expect(text).toMatch(
+    /^world: the last run failed, and 1 more\nWarning: changes await approval\n/,
+  );
   const texts = blocks.map((block: { text: { text: string } }) => block.text.text);
   expect(texts).toEqual([
-    'world: 2 problems',
+    'world: the last run failed, and 1 more',
     expect.stringMatching(/^\*Warning: changes await approval\*\n300 people to be created/),
     expect.stringMatching(/^\*Error: the last run failed\*\nthe last full run/),
     `<${page}|Open the console>`,
   ]);
   expect(texts[1]).toContain(fix);
+  // Each has a page of its own, and the button leads to the overview.
+  expect(texts[1]).toMatch(new RegExp(`\\n${page}/approvals$`));
+  expect(texts[2]).toMatch(new RegExp(`\\n${page}/runs$`));
   fault.undo();
   await mirror.run();
   await mirror.run();
@@ -85,7 +90,7 @@ test('Teams gets an Adaptive Card', async () => {
     (block: { inlines: { text: string }[] }) => block.inlines[0]?.text,
   );
   expect(texts).toEqual([
-    'world: 2 problems',
+    'world: the last run failed, and 1 more',
     'Warning: changes await approval',
     expect.stringMatching(/^300 people/),
     expect.stringContaining(fix),
@@ -104,7 +109,7 @@ test('ntfy gets a title, a priority, a link and its token', async () => {
   expect(heard[0]).toMatchObject({
     path: '/crm',
     headers: {
-      title: 'world: 2 problems',
+      title: 'world: the last run failed, and 1 more',
       priority: '4',
       tags: 'rotating_light',
       click: page,
@@ -135,7 +140,7 @@ test('e-mail goes to all recipients of one receiver', async () => {
   await mirror.run();
   expect(mails).toMatchObject([{ to: ['ops@example.com', 'crm@example.com'], user: 'ops' }]);
   const mail = (mails[0]?.text ?? '').replaceAll(/=\r\n/g, '').replaceAll('=3D', '=');
-  expect(mail).toContain('Subject: [crm-mirror] world: 2 problems');
+  expect(mail).toContain('Subject: [crm-mirror] world: the last run failed, and 1 more');
   expect(mail).toContain('Auto-Submitted: auto-generated');
   expect(mail).toMatch(/Message-ID: <msg_\w+@example\.com>/);
   for (const one of ['Warning: changes await approval', fix, `Console: ${page}`])

@@ -352,11 +352,18 @@ function draftMessage(line: Line, seen: Seen, earlier: Draft | undefined): Draft
     const fix = sink.isGrouped ? withConfig(notice.fix, config.file) : notice.fix;
     return itemOf({ ...notice, fix });
   };
-  const [, ...rest] = notices;
-  const items: Message['items'] = [item(first), ...rest.map(item)];
   const head = messageHead(config, line);
-  const page = pageOf(items);
-  const link = head.link === undefined || page === '' ? head.link : `${head.link}/${page}`;
+  const pageLink = (page: string): string | undefined =>
+    head.link === undefined || page === '' ? head.link : `${head.link}/${page}`;
+  const page = pageOf(notices.map(item));
+  const link = pageLink(page);
+  const linked = (notice: Notice): Item => {
+    const one = item(notice);
+    const own = page === '' && one.page !== undefined ? pageLink(one.page) : undefined;
+    return own === undefined ? one : { ...one, link: own };
+  };
+  const [, ...rest] = notices;
+  const items: Message['items'] = [linked(first), ...rest.map(linked)];
   const mirrors = one && typeof one.is !== 'string' ? { mirrors: one.is } : {};
   const message = { ...head, link, run: seen.run, items, ...mirrors };
   return { notices, message, isTold: one?.is === 'told' };

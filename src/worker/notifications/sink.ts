@@ -6,7 +6,6 @@
  */
 import type { Config } from '../../config/config.ts';
 import type { Clock, Random } from '../../domain/clock.ts';
-import { counted } from '../../domain/values/counted.ts';
 import {
   type ReceiverKind,
   type Trouble,
@@ -66,6 +65,8 @@ export interface Item {
   fix: string;
   /** The page of the console that mends it, such as approvals; by default the overview. */
   page?: string;
+  /** The address of that page, if the message leads elsewhere. */
+  link?: string;
 }
 
 /**
@@ -107,7 +108,7 @@ export function messageHead(
 /** How many mirrors a title names: acme, beta, gamma and 4 more */
 const namedAtMost = 3;
 
-/** Returns the title of a message: acme: the platform does not answer */
+/** Returns the title of a message: acme: the platform does not answer, and 2 more */
 export function titleOf({ mirror, mirrors = [mirror], items }: Message): string {
   const [first, ...more] = items;
   const others = mirrors.length - namedAtMost;
@@ -115,23 +116,29 @@ export function titleOf({ mirror, mirrors = [mirror], items }: Message): string 
   if (more.length === 0)
     return `${names}${others > 0 ? ` and ${others} more` : ''}: ${first.title}`;
   const solved = items.filter(({ level }) => level === 'info').length;
-  const problems = items.length - solved;
+  const open = items.length - solved;
+  const worst = items.find(({ level }) => level === levelOf({ items }));
   const parts = [
-    ...(problems > 0 ? [counted(problems, 'problem')] : []),
+    ...(open > 0 && worst ? [worst.title] : []),
+    ...(open > 1 ? [`and ${open - 1} more`] : []),
     ...(solved > 0 ? [`${solved} solved`] : []),
   ];
   return `${mirror}: ${parts.join(', ')}`;
 }
 
-export function levelOf({ items }: Message): Item['level'] {
+export function levelOf({ items }: { items: readonly Item[] }): Item['level'] {
   const levels = new Set(items.map(({ level }) => level));
   if (levels.has('error')) return 'error';
   return levels.has('warning') ? 'warning' : 'info';
 }
 
-/** Returns the sentence that names the remedy, or undefined if there is nothing to do. */
-export function remedyOf({ fix }: Item): string | undefined {
-  return fix === '' ? undefined : `What to do: ${fix}`;
+/** Returns the sentence that names the remedy, and its page; undefined if nothing is to be done. */
+export function remedyOf({ fix, link }: Item): string | undefined {
+  const lines = [
+    ...(fix === '' ? [] : [`What to do: ${fix}`]),
+    ...(link === undefined ? [] : [link]),
+  ];
+  return lines.length === 0 ? undefined : lines.join('\n');
 }
 
 /** Returns a message as plain text without its title. */
