@@ -2,6 +2,7 @@
  * Registers the console:
  *
  *   GET   /                          all mirrors, or those of a state
+ *   GET   /mirrors.json              their names
  *   POST  /people                    the mirrors that know a person
  *   POST  /steer                     pauses or resumes the mirrors shown
  *   GET   /users, POST /users        the users of the console, for operators
@@ -173,6 +174,7 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
         clock: options.clock,
       }),
     );
+    inside.get('/mirrors.json', async () => mirrors().map(({ config }) => config.mirror));
     const { users } = access;
     if (users) {
       inside.get('/users', async (request, reply) => showUsers(request, reply, users));

@@ -11,6 +11,8 @@ export type Tone = 'good' | 'busy' | 'bad' | 'quiet';
 export type Span =
   | string
   | { tone: Tone; text: string }
+  /** What decides among other facts. */
+  | { strong: string }
   /** The id of a channel; a browser shows its name. */
   | { channel: string }
   /** A record, under the name that the reader may see; a browser links a person to their page. */

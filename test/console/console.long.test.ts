@@ -35,6 +35,9 @@ test.each(pages.filter(({ nav }) => nav !== undefined).map(({ path }) => [path])
       const { page, complaints } = await look(running, options);
       expect((await page.goto(pathOf(path)))?.status()).toBe(200);
       expect(await faultsOf(page)).toEqual([]);
+      expect(await page.title()).toMatch(/\bworld · crm-mirror$/);
+      const main = page.locator('main :is(button, .button):not(.second, .grave, .plain)');
+      expect(await main.filter({ visible: true }).count()).toBeLessThan(2);
       const { length } = await page.content();
       expect(length).toBeLessThan(150_000);
       expect(complaints).toEqual([]);
@@ -87,7 +90,7 @@ test('a viewer sees no address and no button', async () => {
   const world = await waiting();
   const running = await startConsole([world.file], { user: viewer });
   const { page } = await look(running);
-  expect(await page.getByRole('button').allInnerTexts()).toEqual(['Sign out']);
+  expect(await page.getByRole('button').allInnerTexts()).toEqual(['Go to… Ctrl K', 'Sign out']);
   for (const { path, nav } of pages) {
     if (nav === undefined) continue;
     await page.goto(pathOf(path));
@@ -123,4 +126,44 @@ test('many downloads at once start two processes at a time, and too many are ref
   }
   expect((await fetch(`${url}/m/world/problems.csv`, { headers: { cookie } })).status).toBe(200);
   expect(failures).toEqual([]);
+});
+
+test('Ctrl-K goes to a mirror by the beginning of its name, and to a person', async () => {
+  const world = await waiting();
+  const running = await startConsole([world.file]);
+  const { page, complaints } = await look(running);
+  await page.goto(pathOf('runs'));
+  const ask = async (words: string): Promise<void> => {
+    await page.keyboard.press('Control+k');
+    await page.getByRole('dialog').getByRole('link', { name: 'world' }).waitFor();
+    expect(await faultsOf(page)).toEqual([]);
+    await page.getByLabel('Mirror or person').fill(words);
+    await page.keyboard.press('Enter');
+  };
+  await ask('wor');
+  await page.waitForURL(`**${pathOf('')}`);
+  await ask('ann@example.com');
+  await page.getByRole('heading', { level: 1, name: 'ann@example.com' }).waitFor();
+  expect(complaints).toEqual([]);
+});
+
+test('a phone has five tabs and the rest below "More", and folds plots', async () => {
+  const world = await waiting();
+  const running = await startConsole([world.file]);
+  const { page } = await look(running, { width: 390 });
+  await page.goto(pathOf(''));
+  const links = page.getByRole('navigation').getByRole('link');
+  expect(await links.filter({ visible: true }).count()).toBe(5);
+  await page.getByRole('navigation').getByText('More').click();
+  expect(await faultsOf(page)).toEqual([]);
+  await links.filter({ hasText: 'Audit log' }).click();
+  await page.waitForURL(`**${pathOf('audit')}`);
+  expect(await page.locator('nav summary').innerText()).toBe('Audit log');
+  await page.goto(pathOf(''));
+  const newest = page.getByRole('figure').filter({ hasText: 'Changes per run' });
+  expect(await newest.isVisible()).toBe(false);
+  await page.getByRole('heading', { name: 'History' }).click();
+  await newest.waitFor();
+  await page.setViewportSize({ width: 1200, height: 800 });
+  await links.filter({ hasText: 'Audit log' }).waitFor();
 });

@@ -128,7 +128,7 @@ test('a viewer finds people by hash and by an address, and sees no address', asy
   seen.push(await page.content());
   await find(page, ann);
   expect(page.url()).toBe(byHash);
-  expect(await page.getByRole('button').allInnerTexts()).toEqual(['Sign out']);
+  expect(await page.getByRole('button').allInnerTexts()).toEqual(['Go to… Ctrl K', 'Sign out']);
   for (const html of seen) expect(html).not.toContain('@example.com');
 });
 

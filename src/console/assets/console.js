@@ -1,18 +1,28 @@
 // What moves in the console: parts of a page that the server sends anew, and plots.
 'use strict';
 
-/** Names each time in the reader's own time zone, too. */
-function nameLocalTimes(area) {
+const localTime = new Intl.DateTimeFormat('en-GB', {
+  ...{ day: 'numeric', month: 'short', year: 'numeric' },
+  ...{ hour: '2-digit', minute: '2-digit', timeZoneName: 'short' },
+});
+
+/** Shows each time in the reader's own time zone; its title is the time in UTC. */
+function showLocalTimes(area) {
   for (const time of area.querySelectorAll('time[datetime]')) {
-    time.title = new Date(time.dateTime).toLocaleString();
+    time.textContent = localTime.format(new Date(time.dateTime));
   }
 }
-nameLocalTimes(document);
+showLocalTimes(document);
 
-// On a phone, the navigation is one row that scrolls.
-document
-  .querySelector('nav [aria-current]')
-  ?.scrollIntoView({ block: 'nearest', inline: 'center' });
+// A phone folds what a wide window has room for, unless the address leads there.
+const phone = matchMedia('(max-width: 44rem)');
+function fold() {
+  for (const part of document.querySelectorAll('details[data-wide]')) {
+    part.open = !phone.matches || part.querySelector(':target') !== null;
+  }
+}
+fold();
+phone.addEventListener('change', fold);
 
 for (const area of document.querySelectorAll('[data-live]')) {
   const source = new EventSource(area.dataset.live);
@@ -24,7 +34,7 @@ for (const area of document.querySelectorAll('[data-live]')) {
         part?.contains(document.activeElement) || part?.querySelector('details[open]');
       if (!part || isInUse) continue;
       part.innerHTML = html;
-      nameLocalTimes(part);
+      showLocalTimes(part);
       // What the page waited for has ended, and the answer is a page of its own.
       if (part.querySelector('[data-ended]')) location.reload();
     }
@@ -40,7 +50,7 @@ for (const area of document.querySelectorAll('[data-refresh]')) {
     const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
     area.replaceChildren(...(page.getElementById(area.id)?.childNodes ?? []));
     document.title = page.title;
-    nameLocalTimes(area);
+    showLocalTimes(area);
   }, area.dataset.refresh * 1000);
 }
 
@@ -51,15 +61,14 @@ const seriesColors = ['--plot-1', '--plot-2', '--plot-3', '--plot-4', '--plot-5'
 const dayAndMonth = new Intl.DateTimeFormat('en-GB', {
   day: 'numeric',
   month: 'short',
-  timeZone: 'UTC',
 });
-const hour = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short', timeZone: 'UTC' });
+const hour = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short' });
 const dayAndTime = new Intl.DateTimeFormat('en-GB', {
   dateStyle: 'medium',
   timeStyle: 'short',
-  timeZone: 'UTC',
 });
 const inWords = (format, seconds) => format.format(seconds * 1000);
+const isMidnight = (seconds) => /00:00/.test(inWords(hour, seconds));
 const daySeconds = 86_400;
 const steps = {
   count: [1, 2, 5].flatMap((n) => Array.from({ length: 12 }, (_, at) => n * 10 ** at)),
@@ -110,8 +119,6 @@ function draw(area) {
       ...size(),
       // All plots show the same time, and the same moment below the pointer.
       cursor: { sync: { key: 'history' } },
-      // The console speaks of all times in UTC.
-      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
       // A plot that begins at zero shows how large a change is.
       scales: {
         x: { range: () => [from, to] },
@@ -122,7 +129,7 @@ function draw(area) {
           ...axis,
           space: 70,
           values: (_, ticks) =>
-            ticks.map((n) => inWords(isShort && n % daySeconds !== 0 ? hour : dayAndMonth, n)),
+            ticks.map((n) => inWords(isShort && !isMidnight(n) ? hour : dayAndMonth, n)),
         },
         {
           ...axis,
@@ -133,7 +140,7 @@ function draw(area) {
         },
       ],
       series: [
-        { value: (_, n) => (n === null ? '' : `${inWords(dayAndTime, n)} UTC`) },
+        { value: (_, n) => (n === null ? '' : inWords(dayAndTime, n)) },
         ...series.map(({ label, values: own }, at) => ({
           label,
           stroke: color(seriesColors[at % seriesColors.length]),

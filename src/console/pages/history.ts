@@ -17,6 +17,7 @@ import { linkTo, type PageRequest } from '../view/page.ts';
 const dayMs = 86_400_000;
 const ranges = { '1 h': dayMs / 24, '24 h': dayMs, '7 d': 7 * dayMs, '90 d': 90 * dayMs } as const;
 const usual = '7 d';
+const noonSeconds = 43_200;
 const mostPoints = 200;
 const mostSeries = 6;
 const shownRows = 5;
@@ -60,11 +61,13 @@ export async function historySection(request: PageRequest): Promise<Html> {
     return filterLink(href, name, name === chosen);
   };
   return html`<section aria-labelledby="history">
-    <h2 id="history">History</h2>
-    <p class="filters">${Object.keys(ranges).map(link)}</p>
-    ${plots.length === 0 ? noHistory : ''}
-    <div class="plots">${shown.map(figure)}</div>
-    ${none.length === 0 ? '' : html`<p class="quiet">None in this time: ${none.join(' · ')}</p>`}
+    <details open data-wide>
+      <summary><h2 id="history">History</h2></summary>
+      <p class="filters">${Object.keys(ranges).map(link)}</p>
+      ${plots.length === 0 ? noHistory : ''}
+      <div class="plots">${shown.map(figure)}</div>
+      ${none.length === 0 ? '' : html`<p class="quiet">None in this time: ${none.join(' · ')}</p>`}
+    </details>
   </section>`;
 }
 
@@ -109,7 +112,8 @@ function plotsOf(request: PageRequest, { snapshot, now }: Seen, ms: number): Plo
     },
     {
       title: 'Opt-outs per day',
-      x: days.map((day) => Date.parse(day) / 1000),
+      // At noon, which is on the same day in nearly all time zones.
+      x: days.map((day) => Math.min(to, Date.parse(day) / 1000 + noonSeconds)),
       from: (now - Math.max(ms, ranges[usual])) / 1000,
       to,
       unit: 'count',

@@ -47,10 +47,11 @@ export const overviewPage: Page = {
 export function statusPieces(
   request: PageRequest,
   seen: PageStatusAndNext,
-): Record<'state' | 'attention' | 'figures' | 'details', Html> {
+): Record<'state' | 'attention' | 'actions' | 'figures' | 'details', Html> {
   return {
-    state: stateSection(request, seen),
+    state: stateSection(seen),
     attention: attentionPart(request, seen),
+    actions: html`<div class="row">${runForms(request, seen)} ${rehearsalLink(request)}</div>`,
     figures: figures(request, seen),
     details: isUnreadable(seen) ? html`` : details(request, seen),
   };
@@ -61,7 +62,7 @@ function isUnreadable({ attention }: Standing): boolean {
   return attention.some(({ code }) => code === 'snapshot_unreadable');
 }
 
-function stateSection(request: PageRequest, seen: Standing): Html {
+function stateSection(seen: Standing): Html {
   const { status } = seen;
   const { tone, text } = stateWord(status, seen.attention);
   const { running } = status;
@@ -93,18 +94,25 @@ function stateSection(request: PageRequest, seen: Standing): Html {
   return html`<p class="state">
       <span class="chip ${tone}">${text}</span> ${isUnreadable(seen) ? '' : proven}
     </p>
-    ${canaries} ${waits} ${progress}
-    <div class="row">${runForms(request, seen)} ${rehearsalLink(request)}</div>`;
+    ${canaries} ${waits} ${progress}`;
 }
 
-function runForms(request: PageRequest, { status }: Standing): Html | '' {
+/** Returns what the one prominent button does: end the pause, mend what is worst, or run. */
+function mainAct({ status, attention }: Standing): string {
+  if (status.paused) return 'resume';
+  const mended = attention.find(({ code }) => mendingPages[code] ?? code === 'quarantined');
+  return mended?.code ?? 'run-full';
+}
+
+function runForms(request: PageRequest, seen: Standing): Html | '' {
   if (request.user.role !== 'operator') return '';
-  if (status.paused) {
+  const { running, paused } = seen.status;
+  if (paused) {
     const label = 'End the pause';
     return actionForm(request, { action: 'resume', label, needsReason: 'optional' });
   }
-  const { running } = status;
-  const runs = html`${actionForm(request, { action: 'run-full', label: 'Run now' })}
+  const isSecond = mainAct(seen) !== 'run-full';
+  const runs = html`${actionForm(request, { action: 'run-full', label: 'Run now', isSecond })}
   ${actionForm(request, { action: 'run-fast', label: 'Fast run', isSecond: true })}`;
   return html`${running ? '' : runs}
     <details class="inline">
@@ -116,7 +124,8 @@ function runForms(request: PageRequest, { status }: Standing): Html | '' {
     </details>`;
 }
 
-function attentionPart(request: PageRequest, { status, attention }: Standing): Html {
+function attentionPart(request: PageRequest, seen: Standing): Html {
+  const { status, attention } = seen;
   if (attention.length === 0) {
     return html`<p class="quiet">${status.mirror}: ${consoleText(request, calmWords(status))}.</p>`;
   }
@@ -124,7 +133,7 @@ function attentionPart(request: PageRequest, { status, attention }: Standing): H
   const lines = attention.map((one) =>
     attentionItem(one.code === 'held' ? { ...one, fix: '' } : one),
   );
-  const forms = (code: string): Html | '' => remedy(request, code);
+  const forms = (code: string): Html | '' => remedy(request, code, mainAct(seen) !== code);
   return html`<section class="attention" aria-label="What needs attention">
     <h2>What needs attention</h2>
     ${sectionsHtml([{ lines, isList: true }], { ...readerOf(request), forms })}
@@ -140,16 +149,16 @@ const subjects = {
 } as const;
 
 /** Returns the link or the button that mends it, if the console has one. */
-function remedy(request: PageRequest, code: string): Html | '' {
+function remedy(request: PageRequest, code: string, isSecond: boolean): Html | '' {
   const page = mendingPages[code];
   if (page !== undefined) {
-    return html`<a class="button" href="${linkTo(request, page)}"
+    return html`<a class="button ${isSecond ? 'second' : ''}" href="${linkTo(request, page)}"
       >Look at the ${subjects[page]}</a
     >`;
   }
-  if (code === 'quarantined' && request.user.role === 'operator')
-    return actionForm(request, { action: 'retry', label: 'Try again', needsReason: 'optional' });
-  return '';
+  if (code !== 'quarantined' || request.user.role !== 'operator') return '';
+  const label = 'Try again';
+  return actionForm(request, { action: 'retry', label, needsReason: 'optional', isSecond });
 }
 
 function figures(request: PageRequest, { status, next }: PageStatusAndNext): Html {

@@ -8,7 +8,7 @@ import { contactKey } from '../../domain/values/contact-key.ts';
 import { searchPeople } from '../../views/person/person-records.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { waitingSections } from '../../views/lookup/standing-problems.ts';
-import { personLink, personReader, channelName, personIn } from '../view/console-text.ts';
+import { personLink, readerOf, channelName, personIn } from '../view/console-text.ts';
 import { html, type Html, prose, sectionsHtml } from '../../views/render/html.ts';
 import { linkTo, type Page, type PageRequest, link, type PageContent } from '../view/page.ts';
 import type { ProblemCause } from '../../domain/problem-causes.ts';
@@ -45,7 +45,7 @@ export const peoplePage: Page = {
         return { record, name: names(record) };
       });
       const list = [{ lines: [what] }, { lines: people, isList: true }];
-      return sectionsHtml(list, personReader(request, snapshot));
+      return sectionsHtml(list, readerOf(request, snapshot));
     });
     return 'to' in found ? found : contentOf(request, found, who);
   },
@@ -92,7 +92,7 @@ const listed = 10;
 async function contentOf(request: PageRequest, result: Html | '', who = '') {
   // The links are made while the snapshot is open, because they are sealed with its key.
   const lists = await request.mirror.read(request.user, (seen) =>
-    sectionsHtml(waitingSections(seen), personReader(request, seen.snapshot)),
+    sectionsHtml(waitingSections(seen), readerOf(request, seen.snapshot)),
   );
   const body = html`<form class="action" method="post" action="${linkTo(request, 'people')}">
       ${textField('Address, CRM id or hash', { name: 'who', value: who.slice(0, 300) })}
@@ -193,7 +193,7 @@ const extent = { happenings: 60, characters: 600 };
 
 function bodyOf(request: PageRequest, key: Key, document: PersonDocument): Html {
   return sectionsHtml(personSections(document, extent), {
-    ...personReader(request),
+    ...readerOf(request),
     forms(id) {
       if (id === 'answers') return personButtons(request, key, document);
       const { conflict, isHeld } = outlookFor(document, id);

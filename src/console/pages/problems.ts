@@ -70,6 +70,12 @@ function bodyOf(request: PageRequest, { snapshot, names, config }: Seen): Html {
   const isRefused = all.some((group) => group.class === 'rejected');
   const isNone = groups.length + waiting.length === 0;
   const last = snapshot.runs.newest(5).find(({ endedAt }) => endedAt !== null);
+  const again = {
+    action: 'retry',
+    label: 'Try all that was refused again',
+    needsReason: 'optional',
+    isSecond: held.length > 0,
+  } as const;
   const running = html`<p class="quiet">
     ${last ? html`As of the run of ${timeOf(instant(last.startedAt))}.` : ''} The run in progress
     adds its problems when it ends.
@@ -85,8 +91,8 @@ function bodyOf(request: PageRequest, { snapshot, names, config }: Seen): Html {
   };
   return html`${status.running ? running : ''} ${tabs(request, { all, held }, asked)}
     <div class="row">
-      ${isNone ? '' : html`<a class="button" href="${listLink(request, asked, '.csv')}">Download as CSV</a>`}
-      ${isRefused ? actionForm(request, { action: 'retry', label: 'Try all that was refused again', needsReason: 'optional' }) : ''}
+      ${isNone ? '' : html`<a class="button second" href="${listLink(request, asked, '.csv')}">Download as CSV</a>`}
+      ${isRefused ? actionForm(request, again) : ''}
     </div>
     ${sectionsHtml(
       [

@@ -30,10 +30,15 @@ const places: Readonly<Record<string, readonly [path: string, text: string]>> = 
 
 const aCommand = /(?:(\brun) )?`(?:crm-mirror )([a-z-]+)[^`]*`/;
 
-/** Returns a text as `prose` does, with links for the commands that the console has. */
+/**
+ * Returns a text as `prose` does, with links for the commands that the console has, and with the
+ * names of channels for their ids, but in code.
+ */
 export function consoleText(request: AboutMirror, text: string): Html {
+  const channels = request.mirror.config.contacts?.channels;
+  const names = new Map(channels?.map(({ id, name }) => [id, name ?? id]));
   const parts: (Html | string)[] = [];
-  let rest = text;
+  let rest = text.replaceAll(/`[^`]*`|[\w-]+/g, (word) => names.get(word) ?? word);
   for (let found = aCommand.exec(rest); found; found = aCommand.exec(rest)) {
     const [whole, verb, name = ''] = found;
     const place = places[name];
@@ -86,17 +91,6 @@ export function readerOf(
       return snapshot && personLink(request, snapshot, key);
     },
   };
-}
-
-/** Does the same; in every text, such as a stored reason, names stand for the ids of channels. */
-export function personReader(...about: Parameters<typeof readerOf>): HtmlReader {
-  const [request] = about;
-  const channels = request.mirror.config.contacts?.channels;
-  const names = new Map(channels?.map(({ id, name }) => [id, name ?? id]));
-  // The names do not stand in code.
-  const named = (text: string): string =>
-    text.replaceAll(/`[^`]*`|[\w-]+/g, (word) => names.get(word) ?? word);
-  return { ...readerOf(...about), words: (text) => consoleText(request, named(text)) };
 }
 
 /** Returns the key in the last part of such an address, or undefined if it is none. */

@@ -8,6 +8,7 @@ import { Invalid } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import type { FlashKind } from '../access/access-rules.ts';
 import { html, type Html, prose, raw } from '../../views/render/html.ts';
+import { textField } from './form.ts';
 
 /** The path below which the style and the scripts lie. Browsers keep them for an hour. */
 export const assetsAt = '/assets';
@@ -21,10 +22,13 @@ export interface NavLink {
   count: number;
 }
 
+/** The places that a phone shows besides "More". */
+const tabs = 5;
+
 function navigation(links: readonly NavLink[]): Html {
-  return html`<nav aria-label="Pages of the mirror">
-    <ul>
-      ${links.map(
+  const list = (some: readonly NavLink[]): Html =>
+    html`<ul>
+      ${some.map(
         ({ text, href, isCurrent, count }) =>
           html`<li>
             <a href="${href}" ${isCurrent ? raw('aria-current="page"') : ''}
@@ -32,8 +36,28 @@ function navigation(links: readonly NavLink[]): Html {
             >
           </li>`,
       )}
-    </ul>
+    </ul>`;
+  const others = links.slice(tabs);
+  return html`<nav aria-label="Pages of the mirror">
+    ${list(links.slice(0, tabs))}
+    <details open data-wide>
+      <summary>${others.find(({ isCurrent }) => isCurrent)?.text ?? 'More'}</summary>
+      ${list(others)}
+    </details>
   </nav>`;
+}
+
+/** Asks for a mirror or a person; jump.js opens it. It changes nothing, so it has no token. */
+function jumpDialog(mirror: SentPage['mirror']): Html {
+  const example = 'acme, or #9cc428f416d4';
+  return html`<button class="plain" data-jump hidden>Go to… <kbd>Ctrl K</kbd></button>
+    <dialog id="jump" aria-label="Go to a mirror or a person">
+      <form method="post" action="${mirror?.href ?? ''}/people">
+        ${textField('Mirror or person', { name: 'who', example })}
+        <ul></ul>
+        <button class="second">Go</button>
+      </form>
+    </dialog>`;
 }
 
 /** The line that an action answers whose progress the overview shows. */
@@ -88,12 +112,13 @@ export async function sendPage(
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <title>${title} · crm-mirror</title>
+        <title>${[...new Set([title, mirror?.name ?? title, 'crm-mirror'])].join(' · ')}</title>
         <link rel="icon" href="${assetsAt}/own/icon.svg" type="image/svg+xml" />
         <link rel="stylesheet" href="${assetsAt}/uplot/uPlot.min.css" />
         <link rel="stylesheet" href="${assetsAt}/own/console.css" />
         <script src="${assetsAt}/uplot/uPlot.iife.min.js" defer></script>
         <script src="${assetsAt}/own/console.js" defer></script>
+        <script src="${assetsAt}/own/jump.js" defer></script>
       </head>
       <body>
         <a class="skip" href="#main">Skip to the content</a>
@@ -102,7 +127,9 @@ export async function sendPage(
           ${mirror ? html`<a class="mirror" href="${mirror.href}">${mirror.name}</a>` : ''}
           ${
             visitor
-              ? html`<span class="visitor">${visitor.name} <small>${visitor.role}</small></span>
+              ? html`${jumpDialog(mirror)}<span class="visitor"
+                    >${visitor.name} <small>${visitor.role}</small></span
+                  >
                   ${user && !user.isByLink && visitor.role === 'operator' ? usersLink : ''}
                   ${user ? signOut : ''}`
               : ''

@@ -313,7 +313,12 @@ function decisionItem({ crm, platform }: PersonDocument, channel: Channel): Item
   const was = recorded ? memberWords(recorded) : '–';
   return {
     id: channel.channel,
-    text: [{ channel: channel.channel }, `: ${doneWords[decision] ?? decision}: ${why}${also}`],
+    text: [
+      { channel: channel.channel },
+      ': ',
+      { strong: doneWords[decision] ?? decision },
+      `: ${why}${also}`,
+    ],
     notes: [
       ...columnLines(channel.channel, crm.records),
       `${wish}; recorded ${was}; the platform shows ${state}${whose}`,
@@ -470,7 +475,13 @@ function happenedSections(document: PersonDocument, extent: Extent): Section[] {
     return {
       at,
       title: [title, runSpan(run?.id), change ? reasonWords(change) : ''].flat(),
-      facts: [...facts, ['audit log', seq === 0 ? 'not written yet' : `entry ${seq}`]],
+      facts: [
+        ...facts.map(([name, value]): readonly [string, Text] => [
+          name,
+          name === 'rule' ? { strong: value } : value,
+        ]),
+        ['audit log', seq === 0 ? 'not written yet' : `entry ${seq}`],
+      ],
     };
   });
   const all = [

@@ -238,6 +238,7 @@ function spanHtml(
   { words = prose, channel, recordLink, pageLink }: HtmlReader,
 ): Html | string {
   if (typeof span === 'string') return words(visibleLine(span));
+  if ('strong' in span) return html`<strong>${words(span.strong)}</strong>`;
   if ('verbatim' in span) return html`<pre>${span.verbatim}</pre>`;
   if ('channel' in span) return channel?.(span.channel) ?? span.channel;
   if ('tone' in span) {

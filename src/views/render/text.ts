@@ -119,6 +119,7 @@ function styledText(text: Text): Line {
       if ('channel' in span) return span.channel;
       if ('record' in span) return span.name;
       if ('verbatim' in span) return span.verbatim;
+      if ('strong' in span) return styled('bold', span.strong);
       return 'tone' in span ? styled(styles[span.tone], span.text) : span.text;
     }),
   );
