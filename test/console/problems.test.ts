@@ -47,7 +47,7 @@ test('each cause has its count, its remedy and a link to the person', async () =
   expect(complaints).toEqual([]);
 });
 
-test('the CSV is the one of `problems --csv`, with addresses for those who see them', async () => {
+test('the CSV is the one of `problems --output`, with addresses for those who see them', async () => {
   const world = await troubled();
   for (const [options, flags] of [
     [{}, ['--addresses']],

@@ -26,7 +26,7 @@ export const problemsPage: Page = {
     })),
 };
 
-/** A line for each record, as `problems --csv` writes it, by that command. */
+/** A line for each record, as `problems --output` writes it, by that command. */
 export const problemsFile: Page = {
   path: 'problems.csv',
   async show({ mirror, user, query }) {
@@ -36,7 +36,7 @@ export const problemsFile: Page = {
       const of = classIn(query['class']);
       const done = await mirror.runApart([
         'problems',
-        `--csv=${file}`,
+        `--output=${file}`,
         ...(of === undefined ? [] : [`--class=${of}`]),
         ...(user.seesAddresses ? ['--addresses'] : []),
       ]);
