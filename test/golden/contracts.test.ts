@@ -11,6 +11,7 @@ import manifest from '../../package.json' with { type: 'json' };
 import { commands } from '../../src/commands/table.ts';
 import { explain } from '../../src/compose/output/failure-report.ts';
 import * as errors from '../../src/domain/errors.ts';
+import { queueKinds, queueName } from '../../src/compose/queues/redis-connections.ts';
 import { createMetrics } from '../../src/worker/server/metrics.ts';
 import { ann, bob, calling, mirrored } from '../support/commands/mirrored-contacts.ts';
 import { shapeOfAll } from './shape.ts';
@@ -64,7 +65,7 @@ test('names in Redis and of jobs', async () => {
   const text = sources.join('\n');
   const literals = [
     ...(text.match(/(['`])crm-mirror:[^'`\s]*\1/g) ?? []),
-    ...(text.match(/`[a-z:-]*\$\{mirror\}[a-z:-]*`/g) ?? []),
+    ...queueKinds.map((kind) => `\`${queueName(kind, '${mirror}')}\``),
     ...(text.match(/\bprefix = '[^']*'/g) ?? []),
   ];
   const names = [...new Set(literals)];

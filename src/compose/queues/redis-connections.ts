@@ -128,12 +128,12 @@ export function connectPatiently(url: string): Patient {
 export const prefix = 'crm-mirror';
 
 /**
- * Returns the name of a queue of a mirror. The sentinel does not wait for runs. Commands that run
- * alone may take hours, so the others, the errands, do not wait for them.
+ * The queues of a mirror. The sentinel does not wait for runs. Commands that run alone may take
+ * hours, so the others, the errands, do not wait for them.
  */
-export function queueName(
-  kind: 'runs' | 'sentinel' | 'events' | 'commands' | 'errands',
-  mirror: string,
-): string {
+export const queueKinds = ['runs', 'sentinel', 'events', 'commands', 'errands'] as const;
+
+/** Returns the name of a queue. */
+export function queueName(kind: (typeof queueKinds)[number], mirror: string): string {
   return `${kind}-${mirror}`;
 }
