@@ -71,7 +71,7 @@ const inWords = (format, seconds) => format.format(seconds * 1000);
 const isMidnight = (seconds) => /00:00/.test(inWords(hour, seconds));
 const daySeconds = 86_400;
 const steps = {
-  count: [1, 2, 5].flatMap((n) => Array.from({ length: 12 }, (_, at) => n * 10 ** at)),
+  count: Array.from({ length: 12 }, (_, at) => [1, 2, 5].map((n) => n * 10 ** at)).flat(),
   percent: [5, 10, 25, 50],
   seconds: [
     0.1, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400,
