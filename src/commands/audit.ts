@@ -15,6 +15,7 @@ import { readMemory } from '../store/memory/memory.ts';
 import { verifyLog } from '../store/memory/verify-log.ts';
 import {
   documentsOf,
+  isBy,
   withSameTimes,
   csvHead,
   csvOf,
@@ -51,8 +52,9 @@ const verifyOptions = {
 };
 const showOptions = {
   ...looking,
-  '<record>':
+  '[record]':
     'an address, a hash, a CRM id, the key of a template, the hash of a plan, or the mark of a person in an export',
+  'by <name>': 'only what they decided or asked for; without a record, all of it but single writes',
   ...since,
 };
 const exportOptions = {
@@ -76,7 +78,7 @@ export const parts = {
   show: {
     options: showOptions,
     help:
-      'The oldest first. The log itself contains no address: it is found by a keyed hash, which ' +
+      'The oldest first; without a record, all decisions and runs. The log itself contains no address: it is found by a keyed hash, which ' +
       '`forget` drops. It reads the log only and works during a run.',
     run: show,
   },
@@ -142,8 +144,14 @@ async function show(command: Command, shell: Shell): Promise<number> {
     const documentOf = documentsOf(log);
     const { rows, isPlan = false } = await rowsAbout(who, { log, seen });
     const all = rows.map(documentOf);
-    const entries = (isPlan ? all : withSameTimes(all)).filter(({ at }) => Date.parse(at) >= since);
-    const none = `The audit log knows nothing about ${who}: no write, or forgotten since.`;
+    const { by = '' } = flags;
+    const entries = (isPlan ? all : withSameTimes(all)).filter(
+      (entry) => Date.parse(entry.at) >= since && (by === '' || isBy(entry, by)),
+    );
+    const none =
+      who === ''
+        ? 'The audit log has no such entry.'
+        : `The audit log knows nothing about ${who}: no write, or forgotten since.`;
     return {
       document: { mirror: seen.config.mirror, log: log.id, entries },
       sections:
@@ -160,6 +168,7 @@ async function rowsAbout(
   who: string,
   { log, seen }: Opened,
 ): Promise<{ rows: StoredEntry[]; isPlan?: boolean }> {
+  if (who === '') return { rows: log.noWrites({}).toReversed(), isPlan: true };
   const word = wordOf(who);
   const ofPlan = isHash(word, 16) ? log.aboutPlan(word) : [];
   if (ofPlan.length > 0) return { rows: ofPlan, isPlan: true };

@@ -1,78 +1,166 @@
-/** Shows the newest entries of the audit log, and verifies it. */
+/**
+ * Shows the audit log: decisions and runs, the newest first, with the writes of a run in one line
+ * that unfolds, by user, plan and date; or all entries about one person. Verifies the log.
+ */
+import { counted } from '../../domain/values/counted.ts';
+import type { AuditLog } from '../../store/memory/audit-log.ts';
+import type { StoredEntry } from '../../store/memory/audit-entry.ts';
 import { readMemory } from '../../store/memory/memory.ts';
 import {
   documentsOf,
-  type EntryDocument,
-  pendingDecisions,
   entrySection,
+  type EntryDocument,
+  isBy,
+  pendingDecisions,
 } from '../../views/audit/entry-document.ts';
-import { readerOf } from '../view/console-text.ts';
-import { actionForm, pageLinks } from '../view/form.ts';
-import { html, type Html, sectionsHtml } from '../../views/render/html.ts';
-import { link, type Page, type PageRequest } from '../view/page.ts';
+import type { Seen } from '../../views/lookup/seen-mirror.ts';
+import { html, type Html, prose, sectionsHtml } from '../../views/render/html.ts';
+import { personIn, personLink, readerOf } from '../view/console-text.ts';
+import { actionForm, filterForm, pageLinks, textField, withQuery } from '../view/form.ts';
+import { link, linkTo, type Page, type PageRequest } from '../view/page.ts';
+import { findPeople } from './people.ts';
 
 const shown = 50;
+const dayMs = 86_400_000;
 
 /** The page of the audit log. */
 export const auditPage: Page = {
   path: 'audit',
   nav: 'Audit log',
-  show: async (request) => {
-    const isAll = request.query['show'] !== 'decisions';
-    const isFirst = request.query['before'] === undefined;
-    const pending = await request.mirror.read(request.user, ({ snapshot }) =>
-      snapshot && isFirst ? pendingDecisions(snapshot, shown) : [],
-    );
-    const memory = readMemory(request.mirror.config.memory);
-    if (!memory) {
-      const none = html`<p class="quiet">
-        There is none yet. The first run that writes begins it.
-      </p>`;
-      return { title: 'Audit log', body: html`${none}${timeline(request, pending)}` };
-    }
-    const { log } = memory;
-    try {
-      const before = Number(request.query['before'] ?? Number.NaN);
-      const end = Number.isSafeInteger(before) ? before : Number.MAX_SAFE_INTEGER;
-      const decisions = () => log.decisions().filter(({ seq }) => seq < end);
-      const rows = isAll ? log.newest(end, shown) : decisions().toReversed().slice(0, shown);
-      const entries = rows.map(documentsOf(log));
-      return { title: 'Audit log', body: body(request, entries, pending) };
-    } finally {
-      memory.close();
-    }
+  show: async (request) => auditContent(request),
+  async search(request, { who = '' }) {
+    return request.mirror.read(request.user, async (seen) => {
+      const { keys, isExact = false, none } = await findPeople(seen, who, request.user);
+      const [key] = keys;
+      if (!seen.snapshot || key === undefined || !isExact) {
+        const why = none ?? 'Nobody has exactly this: type the whole address.';
+        return auditContent(request, html`<p class="flash">${prose(why)}</p>`);
+      }
+      // The link contains the person's key in encrypted form.
+      const person = personLink(request, seen.snapshot, key).split('/').at(-1);
+      return { to: withQuery({ ...request, query: {} }, { person }) };
+    });
   },
 };
 
-function body(
-  request: PageRequest,
-  entries: readonly EntryDocument[],
-  pending: readonly EntryDocument[],
-): Html {
-  const last = entries.at(-1)?.seq ?? 0;
-  const isWhole = request.query['show'] !== 'decisions';
-  const tab = (text: string, path: string, isCurrent: boolean): Html =>
-    isCurrent ? html`<b>${text}</b>` : link(request, path, text);
-  const older = last > 1 && entries.length === shown;
-  return html`<p>
-      Every write, every decision and every erasure, with who asked for it. The log is chained by
-      hashes and signed: a changed, missing or reordered entry is found.
-    </p>
-    <div class="row">
-      ${tab('All entries', 'audit', isWhole)} ${tab('Decisions', 'audit?show=decisions', !isWhole)}
-      ${actionForm(request, { action: 'verify', label: 'Verify the whole log' })}
-    </div>
-    ${timeline(request, pending)} ${timeline(request, entries)}
-    ${entries.length + pending.length === 0 ? html`<p class="quiet">No entry.</p>` : ''}
-    ${pageLinks(request, [older && ['Older entries', { before: `${last}` }]])}`;
+const fields = [
+  {
+    name: 'show',
+    label: 'Entries',
+    options: [['decisions', 'decisions']],
+    usual: 'decisions and runs',
+  },
+  { name: 'by', label: 'User' },
+  { name: 'plan', label: 'Hash of a plan' },
+  { name: 'from', label: 'From', type: 'date' },
+  { name: 'to', label: 'To', type: 'date' },
+] as const;
+
+async function auditContent(request: PageRequest, found: Html | '' = '') {
+  const body = await request.mirror.read(request.user, (seen) => {
+    const { config } = request.mirror;
+    const memory = readMemory(config.memory);
+    try {
+      return html`<p>
+          Every write, every decision and every erasure, with who asked for it. The log is chained
+          by hashes and signed: a changed, missing or reordered entry is found.
+        </p>
+        <div class="row">
+          ${link(request, 'audit', 'All entries')}
+          ${actionForm(request, { action: 'verify', label: 'Verify the whole log' })}
+        </div>
+        ${filterForm(request, fields)}
+        <form class="action" method="post" action="${linkTo(request, 'audit')}">
+          ${textField('Person: address, CRM id or hash', { name: 'who' })}
+          <button class="second">Find</button>
+        </form>
+        <div role="status">${found}</div>
+        ${memory ? entriesOf(request, seen, memory.log) : noLog} `;
+    } finally {
+      memory?.close();
+    }
+  });
+  return { title: 'Audit log', body };
 }
 
-function timeline(request: PageRequest, entries: readonly EntryDocument[]): Html | '' {
-  if (entries.length === 0) return '';
-  const reader = readerOf(request);
-  return html`<ol class="timeline">
-    ${entries.map(
-      (entry) => html`<li>${sectionsHtml([entrySection(entry, { isNamed: true })], reader)}</li>`,
-    )}
-  </ol>`;
+const noLog = html`<p class="quiet">There is none yet. The first run that writes begins it.</p>`;
+
+function entriesOf(request: PageRequest, { snapshot }: Seen, log: AuditLog): Html {
+  const { query } = request;
+  const before = Number(query['before'] ?? Number.NaN);
+  const end = Number.isSafeInteger(before) ? before : Number.MAX_SAFE_INTEGER;
+  const dayOf = (name: string) => {
+    const at = Date.parse(query[name] ?? '');
+    return Number.isNaN(at) ? undefined : at;
+  };
+  const given = (name: string) => query[name]?.trim() || undefined;
+  const [by, plan, from, to] = [given('by'), given('plan'), dayOf('from'), dayOf('to')];
+  const key = snapshot && personIn(snapshot, query['person'] ?? '');
+  const person = key === undefined ? undefined : log.people.find(key);
+  const type = query['show'] === 'decisions' ? 'decision' : undefined;
+  const which = { type, by, plan, from, to: to && to + dayMs, before: end, count: shown + 1 };
+  const rows =
+    key === undefined
+      ? log.noWrites(which)
+      : (person ? log.about(person.id) : []).filter(({ seq }) => seq < end).toReversed();
+  const documentOf = documentsOf(log);
+  const reader = readerOf(request, snapshot);
+  const item = (entry: EntryDocument, more: Html | '' = '') =>
+    html`<li>${sectionsHtml([entrySection(entry, { isNamed: true })], reader)} ${more}</li>`;
+  const isPlain = key === undefined && by === undefined && plan === undefined;
+  const writes = ({ seq }: StoredEntry) =>
+    isPlain && type === undefined ? writesOf(request, log, { seq, documentOf, item }) : '';
+  const isAbout = ({ about, plan: whole }: EntryDocument) => [about, whole].includes(plan);
+  // They have no place among the others before a run moves them to the log.
+  const waiting = snapshot && end === Number.MAX_SAFE_INTEGER && key === undefined;
+  const pending = (waiting ? pendingDecisions(snapshot, shown) : []).filter((entry) => {
+    const at = Date.parse(entry.at);
+    const isThen = at >= (from ?? 0) && at < (to ?? Number.MAX_SAFE_INTEGER) + dayMs;
+    return isThen && (!by || isBy(entry, by)) && (!plan || isAbout(entry));
+  });
+  const listed = rows.slice(0, shown);
+  const last = listed.at(-1)?.seq ?? 0;
+  const none = html`<p class="quiet">No entry.</p>`;
+  return html`${
+    listed.length + pending.length === 0
+      ? none
+      : html`<ol class="timeline">
+          ${pending.map((entry) => item(entry))}
+          ${listed.map((row) => item(documentOf(row), writes(row)))}
+        </ol>`
+  }
+  ${pageLinks(request, [rows.length > shown && ['Older entries', { before: `${last}` }]])}`;
+}
+
+interface Unfolding {
+  /** The number of the entry that the writes follow. */
+  seq: number;
+  documentOf: ReturnType<typeof documentsOf>;
+  item(entry: EntryDocument): Html;
+}
+
+/** Returns the line of the writes that follow an entry, and some of them if it is unfolded. */
+function writesOf(request: PageRequest, log: AuditLog, { seq, documentOf, item }: Unfolding) {
+  const n = log.writesAfter(seq);
+  if (n === 0) return '';
+  const { open, after } = request.query;
+  const words = counted(n, 'write');
+  if (open !== `${seq}`) {
+    const href = withQuery(request, { open: `${seq}`, after: undefined });
+    return html`<p><a id="writes-${seq}" href="${href}#writes-${seq}">${words}</a></p>`;
+  }
+  const begin = Math.max(seq, Math.trunc(Number(after)) || 0);
+  const rows: StoredEntry[] = [];
+  for (const row of log.entries(begin)) {
+    if (rows.length === shown || row.seq > seq + n) break;
+    rows.push(row);
+  }
+  const next = begin + shown < seq + n;
+  return html`<details open id="writes-${seq}">
+    <summary>${words}</summary>
+    <ol class="timeline">
+      ${rows.map((row) => item(documentOf(row)))}
+    </ol>
+    ${pageLinks(request, [next && ['Next writes', { after: `${begin + shown}` }]])}
+  </details>`;
 }

@@ -67,20 +67,23 @@ export function textField(
   label: string,
   field: {
     name: string;
+    type?: 'date' | undefined;
     isOptional?: boolean;
     most?: number;
-    value?: string;
+    value?: string | undefined;
     example?: string;
     /** The id of the element that explains it. */
     hint?: string;
   },
 ): Html {
-  const { name, isOptional = false, most = 300, value = '', example = '', hint } = field;
+  const { name, type = 'text', isOptional = false, most = 300, hint } = field;
+  const { value = '', example = '' } = field;
   const described = hint === undefined ? '' : html`aria-describedby="${hint}"`;
   return html`<label
     >${label}
     <input
       name="${name}"
+      type="${type}"
       value="${value}"
       ${isOptional ? '' : 'required'}
       maxlength="${most}"
@@ -130,8 +133,10 @@ export interface Choice {
   /** The name in the query. */
   name: string;
   label: string;
-  /** The values, each with its text. */
-  options: readonly (readonly [value: string, text: string])[];
+  /** The values, each with its text; without them, the user types one. */
+  options?: readonly (readonly [value: string, text: string])[];
+  /** What is typed; text by default. */
+  type?: 'date';
   /** What is shown without a choice; everything by default. */
   usual?: string;
 }
@@ -149,7 +154,11 @@ export function filterForm(request: PageRequest, choices: readonly Choice[]): Ht
   </form>`;
 }
 
-function field({ name, label, options, usual = 'all' }: Choice, chosen?: string): Html {
+function field(
+  { name, label, options, type, usual = 'all' }: Choice,
+  chosen: string | undefined,
+): Html {
+  if (!options) return textField(label, { name, value: chosen, type, isOptional: true });
   const selected = (value: string): Html | '' => (value === chosen ? raw('selected') : '');
   return html`<label
     >${label}

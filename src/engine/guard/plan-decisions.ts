@@ -265,7 +265,9 @@ export function noteDecision(
     caller = null,
   }: Decider & { plan: string; caller?: string | null | undefined },
 ): void {
-  addDecision(snapshot, { at, what, name: by, reason, about, evidence: null, as: caller });
+  const decided = what === 'undo' ? {} : decidedUnder(snapshot.holds, about);
+  const decision = { at, what, name: by, reason, about, evidence: null, as: caller };
+  addDecision(snapshot, { ...decision, ...decided });
 }
 
 /** Returns whether a filter selects the whole plan. */
@@ -380,7 +382,7 @@ export function signPlan(
       const evidence = `ed25519 ${signature.signature}`;
       const proof = { evidence, statement, signer: approvers.keys[name] ?? null };
       const decision = { at, what: 'approve', name, reason, about: part, as: caller };
-      addDecision(snapshot, { ...decision, ...proof });
+      addDecision(snapshot, { ...decision, ...proof, ...decidedUnder(holds, part) });
     }
     return { part, ...told, by, isNew, next };
   });
@@ -448,6 +450,13 @@ function validity(
     if (key === undefined || told.at <= now - weekMs || told.at > now + aheadMs) return false;
     return isSignedBy(key, statementOf(snapshot, about, { approvers, ...told }), signature);
   };
+}
+
+/** Returns what a decision about a plan, or about a part of one, is about, for the audit log. */
+function decidedUnder(holds: Snapshot['holds'], named: string) {
+  const whole = holds.wholeOf(named);
+  const changes = holds.groups({ list: named, approvals: [] }).map(({ op, part, n }) => ({ op, part, n }));
+  return { plan: whole === named ? null : whole, changes };
 }
 
 function storedPart({ holds }: Snapshot, part: string): SignedPart {

@@ -83,6 +83,13 @@ const decision = z.object({
   /** The text that an approver has signed, and the public key of the approver (base64, SPKI). */
   statement: optional.default(null),
   signer: optional.default(null),
+  /** The plan of which a part was decided; null if `about` is the plan. */
+  plan: optional.default(null),
+  /** What was decided about: records by operation and channel. */
+  changes: z
+    .array(z.object({ op: text, part: text, n: z.number().int() }))
+    .nullable()
+    .default(null),
 });
 
 const erasure = z.object({ type: z.literal('erasure'), at, by: text });
@@ -121,6 +128,13 @@ const tags = new Map(
     return [type === 'write' ? 'w' : type, { type, names: Object.keys(shape) }];
   }),
 );
+
+/** Returns the SQL of a field of the entry in a column `body`. */
+export function fieldSql(type: AuditEntry['type'], field: string): string {
+  const place = tags.get(type)?.names.indexOf(field) ?? -1;
+  if (place < 0) throw new Error(`${type} has no field ${field}`);
+  return `body ->> ${place}`;
+}
 
 /** Returns the text of an entry, which is stored and hashed. It ends before the trailing nulls. */
 export function encodeEntry(entry: AuditEntry): string {

@@ -15,6 +15,7 @@ import {
   type AuditEntry,
   encodeEntry,
   entryIn,
+  fieldSql,
   firstHash,
   hashOf,
   type StoredEntry,
@@ -61,9 +62,27 @@ export const auditTables = `
     public_key text not null, signature blob not null
   );
   create index audit_by_person on audit (person) where person is not null;
-  create index audit_of_decision on audit (seq) where body like '["decision"%';
+  create index audit_but_writes on audit (seq) where body not like '["w"%';
   create table person (id integer primary key, mark blob not null, lookup blob, key blob);
   create unique index person_by_lookup on person (lookup) where lookup is not null;`;
+
+/** Selects all entries but writes, which are nearly all: an SQL condition with an index. */
+const isNoWrite = `body not like '["w"%'`;
+
+/** Selects some of these entries. Times are in milliseconds since the epoch. */
+interface NoWrites {
+  /** Only entries with smaller numbers. */
+  before: number;
+  type?: string | undefined;
+  from?: number | undefined;
+  /** The time before which they are. */
+  to?: number | undefined;
+  /** A part of the name of who decided or asked for it. */
+  by?: string | undefined;
+  /** The hash of a plan, or of a part of one. */
+  plan?: string | undefined;
+  count: number;
+}
 
 /** The most time that counts between two checkpoints. */
 const mostBetweenMs = 31 * 86_400_000;
@@ -91,6 +110,33 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
   );
   const mentioning = all<[text: string], StoredEntry>(
     `${entries} where instr(body, ?) order by seq`,
+  );
+  const nameSql = `case body ->> 0 when 'decision' then ${fieldSql('decision', 'name')}
+    when 'run' then ${fieldSql('run', 'name')} when 'erasure' then ${fieldSql('erasure', 'by')} end`;
+  const noWrites = all<NoWrites, StoredEntry>(
+    // An entry that somebody has changed need not be JSON, and has to be found.
+    `${entries} where ${isNoWrite} and seq < @before and case when json_valid(body) then
+       (@type is null or body ->> 0 = @type)
+       and (@from is null or body ->> 1 >= @from) and (@to is null or body ->> 1 < @to)
+       and (@by is null or instr(${nameSql}, @by))
+       and (@plan is null or body ->> 0 = 'decision'
+         and @plan in (${fieldSql('decision', 'about')}, ${fieldSql('decision', 'plan')}))
+       else 1 end
+     order by seq desc limit @count`,
+  );
+  const findNoWrites = (which: Partial<NoWrites>): StoredEntry[] =>
+    noWrites({
+      type: undefined,
+      from: undefined,
+      to: undefined,
+      by: undefined,
+      plan: undefined,
+      before: Number.MAX_SAFE_INTEGER,
+      count: -1,
+      ...which,
+    });
+  const nextNoWrite = value<[seq: number], number>(
+    `select seq from audit where ${isNoWrite} and seq > ? order by seq limit 1`,
   );
   const lastKey = value<[], string>('select public_key from checkpoint order by seq desc limit 1');
   const signatures = each<[], { seq: number; at: number }>(
@@ -166,20 +212,31 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
     entries: (seq = 0) => rows(after(seq)),
     /** Returns the entries from a time on, in milliseconds since the epoch. */
     entriesSince: (at: number) => rows(since(at)),
-    /** Returns the last entries before a number, the newest first. */
-    newest: all<[before: number, count: number], StoredEntry>(
-      `${entries} where seq < ? order by seq desc limit ?`,
-    ),
+    /** Returns all entries but writes, the newest first. */
+    noWrites: findNoWrites,
+    /** Counts the writes between an entry and the next one that is none. */
+    writesAfter: (seq: number): number => (nextNoWrite(seq) ?? head().seq + 1) - seq - 1,
     about: all<[person: number], StoredEntry>(`${entries} where audit.person = ? order by seq`),
     aboutTemplate: (key: Key) => aboutTemplate(JSON.stringify(key), key),
     /** Returns the entries of the decisions about a plan, and of the writes that these approved. */
-    aboutPlan: (hash: string) =>
-      mentioning(JSON.stringify(hash)).filter(({ body }) => {
+    aboutPlan(hash: string): StoredEntry[] {
+      const decided = findNoWrites({ plan: hash });
+      // A write names the part of the plan that was approved.
+      const names = decided.flatMap(({ body }) => {
         const entry = entryIn(body);
-        if (entry?.type === 'write') return entry.approval === hash;
-        return entry?.type === 'decision' && entry.about === hash;
-      }),
-    decisions: all<[], StoredEntry>(`${entries} where body like '["decision"%' order by seq`),
+        return entry?.type === 'decision' && entry.about !== null ? [entry.about] : [];
+      });
+      const writes = [...new Set([hash, ...names])].flatMap((name) =>
+        mentioning(JSON.stringify(name)).filter(({ body }) => {
+          const entry = entryIn(body);
+          return entry?.type === 'write' && entry.approval === name;
+        }),
+      );
+      return [...decided, ...writes].toSorted((one, other) => one.seq - other.seq);
+    },
+    decisions: all<[], StoredEntry>(
+      `${entries} where ${isNoWrite} and body like '["decision"%' order by seq`,
+    ),
     checkpoints: all<[], Checkpoint>(
       `select seq, cast(hash as blob) hash, at, public_key publicKey,
          cast(signature as blob) signature

@@ -108,8 +108,9 @@ export function erasureWrite(
 }
 
 /** A decision to be remembered; `statement` and `signer` are those of a signed one. */
-export type Decision = Omit<DecisionEntry, 'type' | 'statement' | 'signer'> &
-  Partial<Pick<DecisionEntry, 'statement' | 'signer'>>;
+export type Decision = Omit<DecisionEntry, 'type' | OfPlans> &
+  Partial<Pick<DecisionEntry, OfPlans>>;
+type OfPlans = 'statement' | 'signer' | 'plan' | 'changes';
 
 /** Remembers a decision, to be moved to the log. Call it within a transaction. */
 export function addDecision(

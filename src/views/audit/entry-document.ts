@@ -15,7 +15,8 @@ import { isSignedDecision } from '../../store/memory/verify-log.ts';
 import { keyId } from '../../store/memory/memory-key.ts';
 import { ruleNamed } from '../../records/contact/consent/gates.ts';
 import { csvLines } from '../../compose/output/write-export.ts';
-import type { Section, Text } from '../sections.ts';
+import { withCommas } from '../../domain/values/counted.ts';
+import type { Section, Span, Text } from '../sections.ts';
 
 /** An entry in words that need nothing else; times are in UTC. */
 export interface EntryDocument {
@@ -30,6 +31,8 @@ export interface EntryDocument {
   approvedBy?: { at: string; name: string; reason: string | null; as: string | null }[];
   /** What the platform shows since a write, if it is known. */
   after?: string | null;
+  /** What a decision about a plan was about. */
+  changes?: DecisionEntry['changes'];
   [field: string]: unknown;
 }
 
@@ -145,14 +148,16 @@ type Fact = [name: string, text: string];
 export function entryParts(
   entry: EntryDocument,
   { named = false } = {},
-): { title: string; facts: Fact[] } {
+): { title: string | Span[]; facts: Fact[] } {
   const { type, person } = entry;
   const facts: Fact[] = named && person !== null ? [['person', person]] : [];
   const word = (name: string): string => (entry[name] ? ` ${text(entry[name])}` : '');
   if (type === 'write') {
     const outcome = text(entry['outcome']);
     const change = changeName(text(entry['op']), false);
-    const title = `${change}${word('part')}${word('template')} – ${outcomes[outcome] ?? outcome}`;
+    const { part } = entry;
+    const where: Span[] = typeof part === 'string' && part !== '' ? [' ', { channel: part }] : [];
+    const title = [change, ...where, `${word('template')} – ${outcomes[outcome] ?? outcome}`];
     return { title, facts: [...facts, ...writeFacts(entry)] };
   }
   for (const [name, value] of Object.entries(entry)) {
@@ -177,11 +182,25 @@ export function entryParts(
     const about = text(entry['about'], '');
     // anna approved changes: the campaign of June
     const who = isText(name) ? name : 'somebody';
-    const sentence = `${who} ${done}${isText(reason) ? `: ${reason}` : ''}`;
-    return { title: sentence, facts: about === '' ? others : [['about', about], ...others] };
+    const title = [`${who} ${done}`, ...changeSpans(entry), isText(reason) ? `: ${reason}` : ''];
+    return { title, facts: about === '' ? others : [['about', about], ...others] };
   }
   const title = type === 'decision' ? `${text(entry['what'])}${word('about')}` : titles[type];
   return { title, facts };
+}
+
+/** Counts what a decision was about:  (660 × create in Newsletter) */
+function changeSpans({ changes }: EntryDocument): Span[] {
+  const spans = (changes ?? []).flatMap(({ op, part, n }, at): Span[] => [
+    `${at === 0 ? ' (' : ', '}${withCommas(n)} × ${changeName(op, false)}`,
+    ...(part === '' ? [] : [' in ', { channel: part }]),
+  ]);
+  return spans.length === 0 ? [] : [...spans, ')'];
+}
+
+/** Returns whether somebody with such a name decided it, or asked for it. */
+export function isBy({ name, by, run }: EntryDocument, who: string): boolean {
+  return [name, by, run?.name].some((one) => typeof one === 'string' && one.includes(who));
 }
 
 /** What an operator has done, by the name of the decision in the log. */
@@ -294,6 +313,7 @@ const hidden: ReadonlySet<string> = new Set([
   'about',
   'statement',
   'signer',
+  'changes',
 ]);
 
 const names: Readonly<Record<string, string>> = { name: 'by', as: 'command of', publicKey: 'key' };
@@ -308,7 +328,7 @@ function text(value: unknown, none = 'nothing'): string {
 /** The first line of the export as CSV. */
 export const csvHead =
   'seq,at,type,person,op,part,template,rule,says,statedAt,record,before,after,outcome,status,' +
-  'request,run,mode,by,name,approval,approvers,what,about,reason,evidence,hash,as';
+  'request,run,mode,by,name,approval,approvers,what,about,reason,evidence,hash,as,plan,changes';
 
 /** Returns an entry as a line of CSV that no spreadsheet takes for a formula. */
 export function csvOf(entry: EntryDocument): string {

@@ -1,6 +1,6 @@
 user_version 1
+CREATE INDEX audit_but_writes on audit (seq) where body not like '["w"%';
 CREATE INDEX audit_by_person on audit (person) where person is not null;
-CREATE INDEX audit_of_decision on audit (seq) where body like '["decision"%';
 CREATE UNIQUE INDEX do_not_contact_standing on do_not_contact (address, part, cause, contact)
     where ended_at is null;
 CREATE UNIQUE INDEX person_by_lookup on person (lookup) where lookup is not null;

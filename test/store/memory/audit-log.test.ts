@@ -86,7 +86,7 @@ describe('entries', () => {
   test('a decision that an older version remembered or stored lacks who called', () => {
     const old = { type: 'decision', at: 1, what: 'allow', name: 'eva', reason: 'r' };
     const told = { ...old, about: null, evidence: null };
-    const unsigned = { as: null, statement: null, signer: null };
+    const unsigned = { as: null, statement: null, signer: null, plan: null, changes: null };
     expect(readEntry(told)).toEqual({ ...told, ...unsigned });
     const body = '["decision",1,"allow","eva","r"]';
     expect(decodeEntry(body)).toEqual({ ...told, ...unsigned });
