@@ -8,6 +8,7 @@ import {
   decodeTemplate,
   difference,
   observeTemplate,
+  type RecordedTemplate,
 } from '../../records/template/template-state.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { html, type Html, prose, sectionsHtml } from '../../views/render/html.ts';
@@ -29,21 +30,24 @@ export const templatesPage: Page = {
       const problems = Map.groupBy(problemsIn(snapshot), ({ key }) => key);
       const { recorded } = snapshot;
       const found = recorded.next('template', after, perPage).map((row) => {
-        const { sent, shown } = decodeTemplate.recorded(row).value;
+        const { value } = decodeTemplate.recorded(row);
+        const { source, platform } = sidesOf(value);
         return {
           key: row.key,
-          name: shown.fields.name ?? sent.name ?? row.key,
+          name: platform.name ?? source.name ?? row.key,
           problems: problems.get(row.key) ?? [],
-          differs: Object.keys(difference(sent, shown.fields)),
+          differs: Object.keys(difference(source, platform)),
         };
       });
       return { rows: found, total: recorded.count('template') };
     });
     const list = rows.map(({ key, name, problems: [problem], differs }): Text[] => {
-      const state = differs.length === 0 ? 'as the source states it' : 'changed';
+      const what = `differs in ${differs.join(', ')}`;
+      const state =
+        differs.length === 0 ? 'as the source states it' : ({ tone: 'bad', text: what } as const);
       return [
         { page: `templates/${encodeURIComponent(key)}`, text: name },
-        problem ? [{ tone: 'bad', text: 'differs' }, ` ${problem.reason}`] : state,
+        problem ? [state, `: ${problem.reason}`].flat() : state,
       ];
     });
     const section = {
@@ -71,7 +75,7 @@ export const templatePage: Page = {
 
 async function templateContent(request: PageRequest, isAsked: boolean): Promise<PageContent> {
   const { value, problems } = await templateOf(request);
-  const { sent } = value;
+  const { source, platform } = sidesOf(value);
   // It is undefined if the platform has no such template any more.
   const read = isAsked
     ? await request.mirror.ask(async ({ templates }, signal) => {
@@ -81,16 +85,17 @@ async function templateContent(request: PageRequest, isAsked: boolean): Promise<
         }
         return undefined;
       })
-    : value.shown;
-  const shown = read ?? value.shown;
-  const differs = new Set(Object.keys(difference(sent, shown.fields)));
-  const fields = [...new Set([...Object.keys(sent), ...Object.keys(shown.fields)])].filter(
-    (name) => name !== 'name',
+    : undefined;
+  const shown = read?.fields ?? platform;
+  const differs = new Set(Object.keys(difference(source, shown)));
+  // What differs stands first.
+  const fields = [...new Set([...differs, ...Object.keys(source), ...Object.keys(shown)])].filter(
+    (name) => name !== 'name' || differs.has(name),
   );
   const sides = fields.map((name): Text[] => [
     `${name}${differs.has(name) ? ' (differs)' : ''}`,
-    { verbatim: textOf(Reflect.get(sent, name)) },
-    { verbatim: textOf(Reflect.get(shown.fields, name)) },
+    { verbatim: textOf(Reflect.get(source, name)) },
+    { verbatim: textOf(Reflect.get(shown, name)) },
   ]);
   const table = { columns: [names('Field'), 'Source', 'Platform'], rows: sides };
   const preview = (of: 'source' | 'platform', label: string): Html =>
@@ -105,21 +110,27 @@ async function templateContent(request: PageRequest, isAsked: boolean): Promise<
   const asked = read
     ? 'The platform as it is now.'
     : 'The platform has no such template any more: this is what it last showed.';
-  const when = isAsked ? asked : 'The platform as it was after that.';
+  const last = value.differs ? 'as the last complete run read both' : 'as it was last sent';
+  const when = isAsked ? asked : 'The platform as it was then.';
   const body = html`${problems.map(
       ({ reason, fix }) =>
         html`<p class="flash bad">${reason}</p>
           <p class="fix">${prose(fix)}</p>`,
     )}
-    <p class="quiet">The source as it was last sent. ${when}</p>
+    <p class="quiet">The source ${last}. ${when}</p>
     ${
       request.user.role === 'operator'
         ? askForm(request, { path: pathOf(request), label: 'Read the platform now' })
         : ''
     }
     ${sectionsHtml([{ table }], readerOf(request))} ${preview('source', 'Preview of the source')}
-    ${preview('platform', 'Preview of what we sent or last took over')}`;
-  return { title: shown.fields.name ?? request.id, body };
+    ${preview('platform', 'Preview of the platform')}`;
+  return { title: shown.name ?? request.id, body };
+}
+
+/** Returns both sides as they were last read: a template that differs is not always written. */
+function sidesOf({ sent, shown, differs }: RecordedTemplate) {
+  return differs ?? { source: sent, platform: shown.fields };
 }
 
 function pathOf({ id }: PageRequest): string {
@@ -131,7 +142,8 @@ export const templatePreview: Page = {
   path: 'templates/:id/preview',
   async show(request) {
     const { value } = await templateOf(request);
-    const { content = [] } = request.query['of'] === 'platform' ? value.shown.fields : value.sent;
+    const { source, platform } = sidesOf(value);
+    const { content = [] } = request.query['of'] === 'platform' ? platform : source;
     return {
       type: 'text/html',
       text: `<!doctype html><meta charset="utf-8"><title>Preview</title>${content.map(block).join('\n')}`,

@@ -164,7 +164,7 @@ function owned({
 }: Owned): Partial<Decision> {
   const { key } = states;
   const { tests } = policy;
-  const { left: _, ...recorded } = was.recorded;
+  const { left: _, differs: __, ...recorded } = was.recorded;
   const overwrite = policy.templates === 'overwrite';
   const note = (body: RecordedTemplate, settled: boolean): RecordedRow =>
     noteOf(states, ownership, body, settled ? row.fingerprint : undefined);
@@ -175,7 +175,7 @@ function owned({
   }
   const fields = difference(desired, shown.fields);
   const names = Object.keys(fields);
-  const { undone, completes: __, ...known } = recorded;
+  const { undone, completes: ___, ...known } = recorded;
   const done: RecordedTemplate = { ...known, sent: desired, leftAlone: null, shown };
   if (names.length === 0) {
     const { untested: why } = recorded;
@@ -183,23 +183,25 @@ function owned({
     const reason = `was changed, and no test could be sent: ${why}`;
     return { note: note(done, false), problems: [problem(key, 'template-untested', reason)] };
   }
+  const differs = { source: desired, platform: shown.fields };
   if (undone?.source === row.fingerprint) {
     const seen = isEdited(recorded, shown, desired) ? recorded : { ...recorded, shown };
-    return { note: leftAlone(note(seen, false)), problems: [problem(key, 'template-undone')] };
+    const kept = leftAlone(note({ ...seen, differs }, false));
+    return { note: kept, problems: [problem(key, 'template-undone')] };
   }
   const update = updateOf(key, fields, { desired, recorded, shown, tests });
   if (isEdited(recorded, shown, desired)) {
     if (overwrite)
       return { note: note({ ...recorded, replaced: shown }, false), changes: [update] };
-    const left = { ...recorded, left: { edited: names, source: row.fingerprint } };
+    const left = { ...recorded, differs, left: { edited: names, source: row.fingerprint } };
     return { note: leftAlone(note(left, false)), problems: [edited(key, names)] };
   }
   if (canonicalJson(desired) === canonicalJson(recorded.sent)) return { note: note(done, true) };
-  const found = note({ ...recorded, shown }, false);
   if (recorded.leftAlone !== row.fingerprint || overwrite)
-    return { note: found, changes: [update] };
+    return { note: note({ ...recorded, shown }, false), changes: [update] };
   const reason = `found on the platform with other ${names.join(', ')}; left as it is`;
-  return { note: found, problems: [problem(key, 'template-differs', reason)] };
+  const kept = note({ ...recorded, shown, differs }, false);
+  return { note: kept, problems: [problem(key, 'template-differs', reason)] };
 }
 
 /** Returns the row without its fingerprint, so that it is read before it is changed. */

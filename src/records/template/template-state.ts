@@ -40,13 +40,15 @@ export type TemplateFields = z.infer<typeof templateFields>;
 export const someFields = templateFields.partial();
 export type SomeFields = z.infer<typeof someFields>;
 
+/** The fields as the platform formats them. A status or a type may be a word unknown to us. */
+const platformFields = someFields.extend({
+  status: z.string().optional(),
+  variables: z.array(templateVariable.extend({ type: z.string() })).optional(),
+});
+
 const observedBody = z.object({
   id: z.string(),
-  /** The fields as the platform formats them. A status or a type may be a word unknown to us. */
-  fields: someFields.extend({
-    status: z.string().optional(),
-    variables: z.array(templateVariable.extend({ type: z.string() })).optional(),
-  }),
+  fields: platformFields,
   updatedAt: z.string().nullable(),
   /** Whether the content is omitted because it is nested too deeply to be compared. */
   tooDeep: z.literal(true).optional(),
@@ -82,6 +84,8 @@ const recordedBody = z.object({
    * if it cannot be compared; and the fingerprint of what the source stated. `shown` is older.
    */
   left: z.object({ edited: z.array(z.string()).nullable(), source: z.string() }).optional(),
+  /** Both sides as they were last read, if it was left as it is although they differ. */
+  differs: z.object({ source: someFields, platform: platformFields }).optional(),
 });
 
 /** The body of a change: the fields to send, and all fields that the source states. */
