@@ -25,7 +25,7 @@ import {
   shownFleet,
   mirrorRow,
   mirrorsSections,
-  readStanding,
+  readListed,
   type ShownMirror,
   sortMirrors,
 } from '../views/status/mirrors.ts';
@@ -66,7 +66,7 @@ async function status(command: Command, shell: Shell): Promise<number> {
       const isKnown = (holder ?? disk) !== undefined && diskHost !== hostname();
       // It would look like a mirror that has lost its snapshot.
       if (isKnown && !existsSync(config.snapshot)) elsewhere.push(config.mirror);
-      else shown.push({ ...readStanding(config), config, worker: holder ?? 'nobody' });
+      else shown.push({ ...readListed(config), config, worker: holder ?? 'nobody' });
     }
   });
   const all: ShownFleet = {
@@ -199,7 +199,7 @@ export async function showFolder(
     return { ...config, redis: config.redis ?? '', schedule: config.schedule ?? nothingDue };
   };
   const { usable, unusable } = await readFolder(folder, load, shell);
-  const shown = usable.map((config) => ({ ...readStanding(config), config }));
+  const shown = usable.map((config) => ({ ...readListed(config), config }));
   const document = { mirrors: sortMirrors(shown).map(mirrorRow), unusable };
   const code = exitCode(unusable.length === 0 ? 'done' : 'failed');
   return print({ document, sections: mirrorsSections(shown), code }, flags, shell);

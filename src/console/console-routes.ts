@@ -36,7 +36,7 @@ import {
   visitorOf,
 } from './access/access-rules.ts';
 import { createSessionStore, createSignInAttempts, serveSignIn, sessionMs } from './sign-in.ts';
-import { type ConsoleMirror, limitMirrors } from './view/console-mirror.ts';
+import { type ConsoleMirror, limitMirrors, limitWork } from './view/console-mirror.ts';
 import { assetsAt, sendPage } from './view/layout.ts';
 import { limitPages } from './live.ts';
 import { nothingHere, serveMirrors } from './mirror-routes.ts';
@@ -75,6 +75,9 @@ const policy = [
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:",
   "connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 ].join('; ');
+
+/** How many searches of all mirrors go on at once. */
+const searchesAtOnce = 2;
 
 const coded = z.object({ statusCode: z.number().optional() }).catch({});
 
@@ -135,11 +138,16 @@ export function serveConsole(app: FastifyInstance, options: ConsoleOptions): voi
 function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
   const { refused = () => [], fleets = () => [], access, failed, beside } = options;
   const mirrors = limitMirrors(options.mirrors);
+  const searches = limitWork(searchesAtOnce);
   scope.decorateRequest('visitor');
   scope.addHook('onRequest', async (request, reply) => {
     // With no-referrer, browsers would not say which page sends a form.
     reply.headers({ 'content-security-policy': policy, 'referrer-policy': 'same-origin' });
     request.visitor = visitorOf(request, access);
+    // A page that renews itself does not show that somebody uses it.
+    const { session } = request;
+    if (session.user && request.headers['x-renews'] === undefined)
+      session.set('usedAt', options.clock.monotonic());
   });
   scope.setErrorHandler(async (error, request, reply) => {
     const { code, lines } = faultOf(error);
@@ -183,7 +191,7 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
       );
     }
     inside.post('/people', async (request, reply) =>
-      findInMirrors(request, reply, mirrors(), options.clock),
+      searches(() => findInMirrors(request, reply, mirrors(), options.clock)),
     );
     inside.post('/steer', { preHandler: scope.csrfProtection }, async (request, reply) =>
       steerMirrors(request, reply, mirrors()),

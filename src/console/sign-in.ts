@@ -209,11 +209,12 @@ export function createSessionStore(monotonic: () => number): Store {
   return {
     set(id, kept, done) {
       sessions.delete(id);
+      const usedAt = (kept.usedAt ??= monotonic());
       const { user, proxied } = kept;
       // It differs between users, and between the ways in which they are let in.
       const owner = JSON.stringify(user ? [user.name, user.isByLink] : [proxied]);
-      sessions.set(id, { kept, owner, usedAt: monotonic() });
-      for (const [old, { usedAt }] of sessions) if (isOver(usedAt)) sessions.delete(old);
+      sessions.set(id, { kept, owner, usedAt });
+      for (const [old, one] of sessions) if (isOver(one.usedAt)) sessions.delete(old);
       const own = [...sessions].filter(([, one]) => one.owner === owner);
       for (const [old] of own.slice(0, -mostOfUser)) sessions.delete(old);
       done();

@@ -1,6 +1,7 @@
 /** The page of many mirrors, in a real browser: how each stands, one person in all, a pause. */
 import { writeFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import Database from 'better-sqlite3';
+import { expect, onTestFinished, test } from 'vitest';
 import { ann, mirrored } from '../support/commands/mirrored-contacts.ts';
 import { refusing } from '../support/commands/notice-receivers.ts';
 import { untilHolds } from '../support/waiting.ts';
@@ -63,8 +64,20 @@ test('a search names the mirrors that it cannot look into, and counts mirrors', 
   expect(await find(ann)).toContain('cannot be read here: failed.');
   expect(await page.locator('h1').innerText()).toBe('Found in 2 mirrors');
   expect(await find('nobody@example.com')).toContain('No mirror that was searched has a record');
+  expect(await find('#12')).toContain('Type the whole address, a CRM id or a hash');
   expect(await find('broken')).toMatch(/well: The record of the CRM .* cannot be used: /);
   expect(running.failures).toEqual([]);
+});
+
+test('a locked snapshot is one row that says so', async () => {
+  const { well, failed, first } = await three();
+  const lock = new Database(well.path);
+  onTestFinished(() => void lock.close());
+  lock.exec('pragma journal_mode = delete; begin exclusive');
+  const { page } = await look(await startConsole([well.file, failed.file, first.file]));
+  const row = page.getByRole('row', { name: 'well' });
+  expect(await row.innerText()).toContain('another process has locked its snapshot');
+  expect(await page.locator('tbody tr').count()).toBe(3);
 });
 
 test('the table follows what happens, and a viewer can steer nothing', async () => {

@@ -9,7 +9,8 @@ import {
   hashPassword,
   openUsers,
 } from '../../src/console/access/users-file.ts';
-import { createSessionStore } from '../../src/console/sign-in.ts';
+import { createSessionStore, sessionMs } from '../../src/console/sign-in.ts';
+import { systemClock } from '../../src/http/system-clock.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { scratch } from '../support/sources/source-reading.ts';
@@ -114,6 +115,24 @@ test.each(owners)('a thousand sessions of %s end nobody else’s', (who, session
   const left = owners.map(([name]) => name).filter(isThere);
   expect(left).toEqual(owners.map(([name]) => name).filter((name) => name !== who));
   expect(['949', '950', '999'].map(isThere)).toEqual([false, true, true]);
+});
+
+test('a page that renews itself does not keep its session', async () => {
+  const world = await mirrored();
+  let now = 0;
+  const clock = { ...systemClock, monotonic: () => now };
+  const { url, link } = await startConsole([world.file], { clock });
+  const statusAfter = async (headers: Record<string, string>) => {
+    const cookie = cookieOf(await fetch(link, { redirect: 'manual' }));
+    const get = async (more = {}) =>
+      (await fetch(`${url}/m/world/runs`, { headers: { cookie, ...more } })).status;
+    now += sessionMs / 2;
+    expect(await get(headers)).toBe(200);
+    now += sessionMs / 2 + 1;
+    return get();
+  };
+  expect(await statusAfter({})).toBe(200);
+  expect(await statusAfter({ 'x-renews': '1' })).toBe(401);
 });
 
 test('what no form sends is refused, and is no bug', async () => {

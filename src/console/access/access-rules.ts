@@ -57,6 +57,8 @@ export interface SessionUser {
 declare module 'fastify' {
   interface Session {
     user?: SessionUser;
+    /** When the user last asked for something, in milliseconds of the monotonic clock. */
+    usedAt?: number;
     /** The user that a proxy has named, for the limit of sessions only. */
     proxied?: string;
     /** What the last action answered; shown once. */

@@ -45,7 +45,10 @@ for (const area of document.querySelectorAll('[data-live]')) {
 for (const area of document.querySelectorAll('[data-refresh]')) {
   setInterval(async () => {
     if (document.hidden || area.contains(document.activeElement)) return;
-    const answer = await fetch(location.href, { redirect: 'error' }).catch(() => undefined);
+    const headers = { 'x-renews': '1' };
+    const answer = await fetch(location.href, { redirect: 'error', headers }).catch(
+      () => undefined,
+    );
     if (!answer?.ok) return;
     const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
     area.replaceChildren(...(page.getElementById(area.id)?.childNodes ?? []));

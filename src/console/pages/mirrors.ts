@@ -20,6 +20,7 @@ import {
   countStates,
   fixOf,
   mirrorsSections,
+  readListed,
   type ShownMirror,
   stateOf,
 } from '../../views/status/mirrors.ts';
@@ -71,7 +72,7 @@ export async function showMirrors(
   const seen: ShownMirror[] = [];
   // Hundreds of snapshots take seconds, in which this process has other things to do.
   for await (const { config, status } of inTurns({ clock }, here)) {
-    seen.push({ ...status(), config, worker: workers?.get(config.mirror) });
+    seen.push({ ...readListed(config, status), config, worker: workers?.get(config.mirror) });
   }
   const { state, name } = filters.parse(request.query);
   const named = seen.filter(({ config }) => config.mirror.includes(name.trim().toLowerCase()));
@@ -162,8 +163,10 @@ export async function findInMirrors(
   const user = { name: '', role: 'viewer', seesAddresses: false, ...visitor } as const;
   const search = async (mirror: ConsoleMirror): Promise<Html[]> =>
     mirror.read(user, async (seen) => {
-      const { keys, isExact = false, isUnusable, none = '' } = await findPeople(seen, who, user);
+      const found = await findPeople(seen, who, user);
+      const { keys, isExact = false, isUnusable, isMalformed, none = '' } = found;
       const { snapshot, names } = seen;
+      if (isMalformed) hint = none;
       if (isUnusable) return [html`<li>${mirror.config.mirror}: ${prose(none)}</li>`];
       if (!snapshot || !isExact) return [];
       return keys.map(
@@ -176,6 +179,7 @@ export async function findInMirrors(
           </li>`,
       );
     });
+  let hint = '';
   const found: Html[][] = [];
   const unread: string[] = [];
   // Each snapshot is opened in this process, which answers the CRM meanwhile.
@@ -185,7 +189,8 @@ export async function findInMirrors(
     else if (links.length > 0) found.push(links);
   }
   const those = unread.length === 0 ? '' : 'that was searched ';
-  const none = html`<p class="flash">No mirror ${those}has a record of this person.</p>`;
+  const nobody = `No mirror ${those}has a record of this person.`;
+  const none = html`<p class="flash">${hint === '' ? nobody : hint}</p>`;
   const list = html`<ul>
     ${found}
   </ul>`;

@@ -51,21 +51,31 @@ export const peoplePage: Page = {
   },
 };
 
-/**
- * Returns the people found, or why there are none. `isExact`: the words name these people, instead
- * of only the beginning of their addresses; `isUnusable`: they name a record that cannot be used.
- */
+interface Found {
+  keys: readonly Key[];
+  /** Whether the words name these people, instead of only the beginning of their addresses. */
+  isExact?: boolean;
+  /** Whether they name a record that cannot be used. */
+  isUnusable?: boolean;
+  /** Whether they are no address, id or hash. */
+  isMalformed?: boolean;
+  /** Why nobody is found. */
+  none?: string;
+}
+
+/** Returns the people found, or why there are none. */
 export async function findPeople(
   { snapshot, ...seen }: Seen,
   who: string,
   user: PageRequest['user'],
-): Promise<{ keys: readonly Key[]; isExact?: boolean; isUnusable?: boolean; none?: string }> {
+): Promise<Found> {
   if (!snapshot) return { keys: [], none: 'There is no snapshot yet: the first run makes it.' };
   try {
     const keys = await searchPeople({ ...seen, snapshot }, who.slice(0, 500));
     if (keys.length > 0) return { keys, isExact: true };
   } catch (error) {
-    if (error instanceof Invalid) return { keys: [], none: `${hint}, such as #9cc428f416d4.` };
+    if (error instanceof Invalid)
+      return { keys: [], isMalformed: true, none: `${hint}, such as #9cc428f416d4.` };
     throw error;
   }
   const [unusable] = snapshot.problems.counted.listOf('contact', `id ${who.trim()}`);

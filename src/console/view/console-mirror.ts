@@ -255,7 +255,8 @@ export function limitMirrors(
   return () => mirrors().map(limited);
 }
 
-function limitWork(atOnce: number): <T>(work: () => Promise<T>) => Promise<T> {
+/** Returns a function that does so much work at once, and throws Busy if too much waits. */
+export function limitWork(atOnce: number): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let running = 0;
   return async (work) => {

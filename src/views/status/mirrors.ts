@@ -4,7 +4,7 @@
  */
 import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { renderProblem } from '../../domain/errors.ts';
+import { Busy, renderProblem } from '../../domain/errors.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Config } from '../../config/config.ts';
 import { stepWords } from '../../compose/run-progress.ts';
@@ -64,6 +64,20 @@ export function readStanding(config: Config, timeoutMs?: number): Standing {
     return { status, attention: worstFirst([fault, ...outageLines(status.outages, status.at)]) };
   }
   return { status, attention: attentionOf(status) };
+}
+
+/** Reads the status of a mirror of a list, which a snapshot that somebody has locked does not end. */
+export function readListed(config: Config, read = () => readStanding(config)): Standing {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof Busy)) throw error;
+    const [{ reason } = { reason: error.message }] = error.problems;
+    const text = `nothing is known of this mirror now: ${reason}`;
+    const fix = 'another process has locked its snapshot: look again in a moment';
+    const locked = { code: 'snapshot_unreadable', text, fix, since: null } as const;
+    return { status: statusWithoutSnapshot(config), attention: [locked] };
+  }
 }
 
 /** Returns the state of a mirror; the table is sorted by it. */
@@ -128,7 +142,8 @@ export function mirrorsSections(mirrors: readonly ShownMirror[], saysFix = true)
   ];
   const rows = sortMirrors(mirrors).map((one): TableRow => {
     const { tone, short } = stateWord(one.status, one.attention);
-    const { mirror, waiting, provenAgeMs, worker } = mirrorRow(one);
+    const row = mirrorRow(one);
+    const { mirror, waiting, provenAgeMs, worker } = row;
     return {
       id: mirror,
       cells: [
@@ -139,7 +154,7 @@ export function mirrorsSections(mirrors: readonly ShownMirror[], saysFix = true)
         ...(hasWorkers ? [worker ?? 'nobody'] : []),
         causeWords(one),
       ],
-      notes: noteWords(one, saysFix),
+      notes: noteWords(one, row, saysFix),
     };
   });
   const table = { columns, rows, leavesOut: ['Worker', 'Last proof', 'Waiting'] };
@@ -172,9 +187,12 @@ function causeWords(one: Standing): string {
   return `${words}${since}${others.length === 0 ? '' : ` (and ${others.length} more)`}`;
 }
 
-function noteWords(one: ShownMirror, saysFix: boolean): string[] {
+function noteWords(
+  one: ShownMirror,
+  { waitingUntil }: ReturnType<typeof mirrorRow>,
+  saysFix: boolean,
+): string[] {
   const { status, config } = one;
-  const { waitingUntil } = mirrorRow(one);
   const { running } = status;
   const left = running?.leftMs ?? null;
   const end = left === null ? '' : `, done at about ${timeOfDay(Date.parse(status.at) + left)}`;

@@ -4,6 +4,7 @@ import axe from 'axe-core';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { expect, onTestFinished } from 'vitest';
 import { z } from 'zod';
+import type { Clock } from '../../../src/domain/clock.ts';
 import { main } from '../../../src/cli.ts';
 import { formIn } from '../../../src/commands/table.ts';
 import { loadConfig } from '../../../src/config/load-config.ts';
@@ -40,7 +41,7 @@ export interface RunningConsole {
 /** Serves the console of the mirrors until the test ends; by default the link is an operator's. */
 export async function startConsole(
   files: readonly string[],
-  access: Partial<AccessRules> & { user?: User } = {},
+  access: Partial<AccessRules> & { user?: User; clock?: Clock } = {},
   fleets: readonly ConsoleFleet[] = [],
 ): Promise<RunningConsole> {
   const failures: unknown[] = [];
@@ -54,7 +55,7 @@ export async function startConsole(
     call: main,
     formOf: formIn,
   };
-  const { user = operator, ...rules } = access;
+  const { user = operator, clock = systemClock, ...rules } = access;
   const key = 'a-key-of-this-test';
   const mirrors = files.map((file) =>
     consoleMirror(loadConfig(file, {}), shell, { clock: systemClock }),
@@ -80,7 +81,7 @@ export async function startConsole(
           secureHost: undefined,
           ...rules,
         },
-        clock: systemClock,
+        clock,
         secret: '00'.repeat(32),
         random: randomBytes,
         failed,
