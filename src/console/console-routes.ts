@@ -4,6 +4,7 @@
  *   GET   /                          all mirrors, or those of a state
  *   GET   /mirrors.json              their names
  *   POST  /people                    the mirrors that know a person
+ *   GET   /since                     what has changed in all of them since a day
  *   POST  /steer                     pauses or resumes the mirrors shown
  *   GET   /users, POST /users        the users of the console, for operators
  *   GET   /fleet, POST /fleet/drain  the workers that share the mirrors of a folder
@@ -48,6 +49,7 @@ import {
   type RefusedConfiguration,
   showFleet,
   showMirrors,
+  showSince,
   steerMirrors,
 } from './pages/mirrors.ts';
 
@@ -192,6 +194,9 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
     }
     inside.post('/people', async (request, reply) =>
       searches(() => findInMirrors(request, reply, mirrors(), options.clock)),
+    );
+    inside.get('/since', async (request, reply) =>
+      searches(() => showSince(request, reply, mirrors(), options.clock)),
     );
     inside.post('/steer', { preHandler: scope.csrfProtection }, async (request, reply) =>
       steerMirrors(request, reply, mirrors()),

@@ -69,6 +69,28 @@ test('a search names the mirrors that it cannot look into, and counts mirrors', 
   expect(running.failures).toEqual([]);
 });
 
+test('what has changed since yesterday stands by day, over mirrors and in one', async () => {
+  const { well, failed, first } = await three();
+  const { page, complaints } = await look(
+    await startConsole([well.file, failed.file, first.file]),
+    { width: 390 },
+  );
+  await page.getByRole('link', { name: 'What has changed since yesterday' }).click();
+  await page.getByRole('heading', { name: 'Since yesterday' }).waitFor();
+  const today = new Date().toISOString().slice(0, 10);
+  const rows = page.locator('tbody tr');
+  expect(await rows.count()).toBe(3);
+  expect(await rows.locator('th').allInnerTexts()).toEqual([today, today, today]);
+  expect(await faultsOf(page)).toEqual([]);
+  await page.getByRole('link', { name: 'well' }).click();
+  expect(await page.locator('h1').innerText()).toBe('Runs');
+  const section = page.locator('section', { hasText: 'Changes by day' });
+  expect(await section.innerText()).toMatch(/1\s+2 created, 1 opted out|2 created/);
+  await page.goto('/since?day=2031-01-01');
+  await page.getByText('No run has changed anything in this time.').waitFor();
+  expect(complaints).toEqual([]);
+});
+
 test('a locked snapshot is one row that says so', async () => {
   const { well, failed, first } = await three();
   const lock = new Database(well.path);

@@ -7,6 +7,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { counted } from '../../domain/values/counted.ts';
+import { instant } from '../../compose/output/format-values.ts';
+import { type DayChanges, daysSection, readDays } from '../../views/status/day-changes.ts';
 import type { Fleet } from '../../compose/fleet/fleet.ts';
 import { isExpected } from '../../domain/errors.ts';
 import { isBug } from '../../compose/output/failure-report.ts';
@@ -94,6 +96,7 @@ export async function showMirrors(
   const csrf = csrfOf(reply, request.visitor);
   const toWorkers = html`<p><a href="/fleet">The workers that serve them</a></p>`;
   const workersLink = fleets.length > 0 ? toWorkers : '';
+  const sinceLink = html`<p><a href="/since">What has changed since yesterday</a></p>`;
   const pageLink = (mirror: string): string => `/m/${mirror}`;
   const away = there.map(({ config: { mirror } }) => mirror);
   const sections = [stopped, ...mirrorsSections(shown, false), awaySection(away)];
@@ -106,7 +109,7 @@ export async function showMirrors(
   await sendPage(request, reply, {
     title: urgent === 0 ? well : needs,
     csrf,
-    body: html`${workersLink}
+    body: html`${workersLink} ${sinceLink}
       <div class="row">
         ${personForm('')}
         <form class="action" method="get" action="/">
@@ -137,6 +140,53 @@ async function workersOf(
     throw error;
   }
 }
+
+const dayMs = 86_400_000;
+const sinceQuery = z.object({ day: z.iso.date() }).catch({ day: '' });
+
+/** Sends the page of what has changed in all mirrors since a day; by default since yesterday. */
+export async function showSince(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  mirrors: readonly ConsoleMirror[],
+  clock: Clock,
+): Promise<void> {
+  const yesterday = instant(clock.now() - dayMs).slice(0, 10);
+  const day = sinceQuery.parse(request.query).day || yesterday;
+  const days: DayChanges[] = [];
+  const unread: string[] = [];
+  for await (const mirror of inTurns({ clock }, mirrors)) {
+    const name = mirror.config.mirror;
+    const read = async () =>
+      mirror.read({ seesAddresses: false }, ({ snapshot }) =>
+        snapshot ? readDays(snapshot, name, Date.parse(day)) : [],
+      );
+    const found = mirror.isElsewhere() ? undefined : await read().catch(unlessBug);
+    if (found) days.push(...found);
+    else unread.push(name);
+  }
+  const sorted = days.toSorted((a, b) => b.day.localeCompare(a.day));
+  const most = sorted.slice(0, mostDays);
+  const more = `The first ${mostDays} of ${sorted.length}: choose a later day.`;
+  const others = `Their snapshots cannot be read here: ${unread.join(', ')}.`;
+  const lines = [
+    ...(sorted.length > mostDays ? [more] : []),
+    ...(unread.length > 0 ? [{ tone: 'bad', text: others } as const] : []),
+  ];
+  const pageLink = (mirror: string): string => `/m/${mirror}/runs?day=${day}`;
+  await sendPage(request, reply, {
+    title: day === yesterday ? 'Since yesterday' : `Since ${day}`,
+    body: html`<p><a href="/">All mirrors</a></p>
+      <form class="row" method="get" action="/since">
+        ${textField('Since', { name: 'day', type: 'date', value: day })}
+        <button class="second">Show</button>
+      </form>
+      ${sectionsHtml([{ lines }, daysSection(most, true)], { pageLink })}`,
+  });
+}
+
+/** How many lines the page of changes has at most. */
+const mostDays = 300;
 
 function personForm(who: string): Html {
   const field = { name: 'who', value: who, example: 'address, CRM id or hash' };
