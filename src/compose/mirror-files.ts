@@ -76,6 +76,17 @@ export function movePaused(
   }
 }
 
+/** Remembers a decision for the audit log of a mirror that has a snapshot. It takes no lease. */
+export function rememberDecision(file: string, decision: Decision): void {
+  if (!existsSync(file)) return;
+  const { unaudited, transaction, close } = openSnapshot(file);
+  try {
+    transaction(() => addDecision({ unaudited }, decision));
+  } finally {
+    close();
+  }
+}
+
 /** Opens an existing snapshot for writing. Throws Busy if another process has the lease. */
 export async function withSnapshot<T>(
   { snapshot: path }: Config,

@@ -189,7 +189,12 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
     if (users) {
       inside.get('/users', async (request, reply) => showUsers(request, reply, users));
       inside.post('/users', { preHandler: scope.csrfProtection }, async (request, reply) =>
-        changeUsers(request, reply, { users, random: options.random }),
+        changeUsers(request, reply, {
+          users,
+          random: options.random,
+          mirrors: mirrors(),
+          clock: options.clock,
+        }),
       );
     }
     inside.post('/people', async (request, reply) =>

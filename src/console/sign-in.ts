@@ -209,8 +209,8 @@ export function createSessionStore(monotonic: () => number): Store {
   return {
     set(id, kept, done) {
       sessions.delete(id);
-      const usedAt = (kept.usedAt ??= monotonic());
-      const { user, proxied } = kept;
+      kept.usedAt ??= monotonic();
+      const { user, proxied, usedAt } = kept;
       // It differs between users, and between the ways in which they are let in.
       const owner = JSON.stringify(user ? [user.name, user.isByLink] : [proxied]);
       sessions.set(id, { kept, owner, usedAt });

@@ -216,6 +216,12 @@ test('an operator adds, changes and shuts out users, but never the last operator
   expect(await as(kim)).toBe(303);
   await row('vera').getByRole('button', { name: 'Let in again' }).click();
   expect(await as(vera)).toBe(200);
+  await page.goto('/m/world/audit');
+  const entries = page.locator('.timeline > li', { hasText: 'olga (console) changed a user' });
+  const told = (await entries.locator('tr', { hasText: 'about' }).allTextContents()).join();
+  for (const what of ['vera: may not sign in', 'kim: added as viewer', 'kim: a new password'])
+    expect(told).toContain(what);
+  expect(told).not.toContain(password);
   expect(complaints).toEqual([]);
 });
 

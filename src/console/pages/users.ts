@@ -13,6 +13,11 @@ import {
   type KnownUser,
   type Users,
 } from '../access/users-file.ts';
+import type { User } from '../access/access-rules.ts';
+import { rememberDecision } from '../../compose/mirror-files.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { inTurns } from '../../engine/context/work-in-parts.ts';
+import { type ConsoleMirror, operatorName } from '../view/console-mirror.ts';
 import { textField } from '../view/form.ts';
 import { csrfOf, formOf, sendOperatorsOnly, sendPage } from '../view/layout.ts';
 
@@ -73,11 +78,21 @@ const changed = z.object({
   role: z.enum(roles).default('viewer'),
 });
 
-/** Adds or changes a user, for an operator; then shows the page, with a new password once. */
+interface ChangingUsers {
+  users: Users;
+  random(bytes: number): Buffer;
+  mirrors: readonly ConsoleMirror[];
+  clock: Clock;
+}
+
+/**
+ * Adds or changes a user, for an operator, and remembers that in the audit logs of the mirrors;
+ * then shows the page, with a new password once.
+ */
 export async function changeUsers(
   request: FastifyRequest,
   reply: FastifyReply,
-  { users: { path }, random }: { users: Users; random(bytes: number): Buffer },
+  { users: { path }, random, mirrors, clock }: ChangingUsers,
 ): Promise<void> {
   if (request.visitor?.role !== 'operator') {
     await sendOperatorsOnly(request, reply);
@@ -96,11 +111,47 @@ export async function changeUsers(
     else if (change === 'disabled') changeUser(path, name, { disabled: true });
     else if (change === 'enabled') changeUser(path, name, { disabled: undefined });
     else changeUser(path, name, { role: change });
-    request.session.set('flash', { kind: 'good', lines: [line] });
+    const what = change === 'add' ? `added as ${role}` : words[change];
+    const missed = await remember(request.visitor, `${name.replaceAll('@', ' at ')}: ${what}`, {
+      mirrors,
+      clock,
+    });
+    const lines = missed === '' ? [line] : [line, `Not in the audit log of ${missed}.`];
+    request.session.set('flash', { kind: missed === '' ? 'good' : 'bad', lines });
   } catch (error) {
     if (!isExpected(error)) throw error;
     line = renderProblem(explain(error).problem);
     request.session.set('flash', { kind: 'bad', lines: [line] });
   }
   await reply.redirect('/users', 303);
+}
+
+const words = {
+  password: 'a new password',
+  disabled: 'may not sign in',
+  enabled: 'may sign in again',
+  operator: 'operator',
+  viewer: 'viewer',
+} as const;
+
+/** Remembers the change in each mirror. Returns the names of those where that was not possible. */
+async function remember(
+  user: User,
+  about: string,
+  { mirrors, clock }: Pick<ChangingUsers, 'mirrors' | 'clock'>,
+): Promise<string> {
+  const at = clock.now();
+  const none = { reason: null, evidence: null, as: null };
+  const decision = { at, what: 'user', name: operatorName(user), about, ...none };
+  const missed: string[] = [];
+  for await (const { config, isElsewhere } of inTurns({ clock }, mirrors)) {
+    try {
+      if (isElsewhere()) missed.push(config.mirror);
+      else rememberDecision(config.snapshot, decision);
+    } catch (error) {
+      if (!isExpected(error)) throw error;
+      missed.push(config.mirror);
+    }
+  }
+  return missed.join(', ');
 }

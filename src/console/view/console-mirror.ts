@@ -193,6 +193,14 @@ export function consoleMirror(
   };
 }
 
+/**
+ * Returns the name under which decisions of a user are kept. A proxy may name users by their
+ * addresses, and decisions are kept without any.
+ */
+export function operatorName({ name }: User): string {
+  return `${name.replaceAll('@', ' at ')} (console)`;
+}
+
 /** Runs a command line in this process, in the name of the user. */
 async function runAs(user: User, shell: Shell, argv: readonly string[]): Promise<CommandResult> {
   const { held: _, ...outer } = shell;
@@ -205,8 +213,7 @@ async function runAs(user: User, shell: Shell, argv: readonly string[]): Promise
     colored: false,
     interactive: false,
     canAsk: false,
-    // A proxy may name users by their addresses, and decisions are kept without any.
-    operator: `${user.name.replaceAll('@', ' at ')} (console)`,
+    operator: operatorName(user),
     // The command line has made plain texts safe already; a document has several lines.
     print: (line) => lines.push(typeof line === 'string' ? line : renderLine(line, false)),
     note: (line) => notes.push(line),

@@ -455,7 +455,9 @@ function validity(
 /** Returns what a decision about a plan, or about a part of one, is about, for the audit log. */
 function decidedUnder(holds: Snapshot['holds'], named: string) {
   const whole = holds.wholeOf(named);
-  const changes = holds.groups({ list: named, approvals: [] }).map(({ op, part, n }) => ({ op, part, n }));
+  const changes = holds
+    .groups({ list: named, approvals: [] })
+    .map(({ op, part, n }) => ({ op, part, n }));
   return { plan: whole === named ? null : whole, changes };
 }
 

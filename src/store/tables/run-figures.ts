@@ -6,8 +6,6 @@ import { storedJson } from '../../domain/stored-json.ts';
 import type { ChangeTally } from './journal.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import { inRange, type RecordRange } from '../database/key-range.ts';
-import type { Op } from '../../domain/change.ts';
-import type { RecordTypeName } from '../../domain/record.ts';
 
 type Counts = Readonly<Record<string, number>>;
 
@@ -132,7 +130,7 @@ export function figuresIn(db: Statements) {
       `select day, origin, n from opt_out_day where day >= ${dayOf('?')} order by day, origin`,
     ),
     /** Counts what runs have changed since a time, by day, the newest first. */
-    changedByDay: db.all<[since: number], { day: string; kind: RecordTypeName; op: Op; n: number }>(
+    changedByDay: db.all<[since: number], Omit<ChangeTally, 'state'> & { day: string }>(
       `select ${dayOf('at')} day, t.value ->> '$.kind' kind, t.value ->> '$.op' op,
          sum(t.value ->> '$.n') n
        from run_figures, json_each(changes) t
@@ -142,7 +140,8 @@ export function figuresIn(db: Statements) {
     /** Counts the runs of a day that changed anything. */
     changingRuns: db.number<{ day: string }>(
       `select count(*) from run_figures
-       where changed > 0 and at >= unixepoch(@day) * 1000 and at < unixepoch(@day, '+1 day') * 1000`,
+       where changed > 0 and at >= unixepoch(@day) * 1000
+         and at < unixepoch(@day, '+1 day') * 1000`,
     ),
     /** Deletes the rows of runs that ended before `before`, and of the days before. */
     prune(before: number): void {

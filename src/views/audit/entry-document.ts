@@ -214,6 +214,7 @@ const decided: Readonly<Record<string, string>> = {
   resolve: 'resolved a conflict',
   allow: 'released a person',
   'read again': 'had a person read anew',
+  user: 'changed a user of the console',
 };
 
 /** Links an entry to its run and to what it decided about. `isNamed`: with the mark. */

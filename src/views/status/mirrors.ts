@@ -66,14 +66,13 @@ export function readStanding(config: Config, timeoutMs?: number): Standing {
   return { status, attention: attentionOf(status) };
 }
 
-/** Reads the status of a mirror of a list, which a snapshot that somebody has locked does not end. */
+/** Reads the status of a mirror of a list, which a locked snapshot does not end. */
 export function readListed(config: Config, read = () => readStanding(config)): Standing {
   try {
     return read();
   } catch (error) {
     if (!(error instanceof Busy)) throw error;
-    const [{ reason } = { reason: error.message }] = error.problems;
-    const text = `nothing is known of this mirror now: ${reason}`;
+    const text = `nothing is known of this mirror now: ${error.problems[0].reason}`;
     const fix = 'another process has locked its snapshot: look again in a moment';
     const locked = { code: 'snapshot_unreadable', text, fix, since: null } as const;
     return { status: statusWithoutSnapshot(config), attention: [locked] };
