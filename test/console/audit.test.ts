@@ -60,14 +60,14 @@ test('the writes of a run are one line that unfolds, and a person has only their
   await page.getByRole('link', { name: 'Next writes' }).waitFor({ state: 'detached' });
   expect(await items.count()).toBe(folded + 10);
   expect(await faultsOf(page)).toEqual([]);
-  await page.getByLabel('Person').fill('p7@example.com');
-  await page.getByRole('button', { name: 'Find' }).click();
+  await page.getByLabel('Person: address').fill('p7@example.com');
+  await page.getByRole('button', { name: 'Find', exact: true }).click();
   await page.waitForURL(/person=/);
   expect(page.url()).not.toContain('p7');
   expect(await items.count()).toBe(1);
   await items.getByText('create Newsletter').waitFor();
-  await page.getByLabel('Person').fill('nobody@example.com');
-  await page.getByRole('button', { name: 'Find' }).click();
+  await page.getByLabel('Person: address').fill('nobody@example.com');
+  await page.getByRole('button', { name: 'Find', exact: true }).click();
   await page.getByText('Nobody was found.').waitFor();
   expect([complaints, running.failures]).toEqual([[], []]);
 });

@@ -39,7 +39,7 @@ test('an edit on the platform stands beside the source, and its preview runs not
   expect(await row.getByRole('cell').allInnerTexts()).toEqual(['Hello again', 'Edited anew']);
   const preview = page.locator('iframe').last().contentFrame();
   await preview.getByText('a < b').waitFor();
-  expect(await page.title()).toBe('welcome · crm-mirror');
+  expect(await page.title()).toBe('welcome · world · crm-mirror');
   expect(await faultsOf(page)).toEqual([]);
   expect([asked, running.failures]).toEqual([0, []]);
 });
