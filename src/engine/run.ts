@@ -114,6 +114,7 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
     throw error;
   } finally {
     found.lock?.release();
+    mirror.snapshot.staging.unchanged.clear();
     mirror.requestLog?.setRun(undefined);
     mirror.locks.end(found.run.id);
   }

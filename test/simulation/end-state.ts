@@ -1,5 +1,7 @@
-/** What the platform holds when a story has ended: for comparing two versions of the engine. */
+/** What platform and snapshot hold when a story has ended, for comparing two ways of the engine. */
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import Database from 'better-sqlite3';
 import { canonicalJson } from '../../src/domain/record.ts';
 import type { Emulator } from '../../src/emulator/emulator.ts';
 
@@ -7,6 +9,20 @@ import type { Emulator } from '../../src/emulator/emulator.ts';
 export function stateOf({ emulator }: { emulator: Pick<Emulator, 'world'> }): number {
   const { contacts, templates } = emulator.world;
   const all = [...contacts(), ...templates()].map((one) => canonicalJson(one)).toSorted();
-  const hash = createHash('sha256').update(all.join('\n')).digest('hex');
-  return Number.parseInt(hash.slice(0, 12), 16);
+  return numberOf(all.join('\n'));
+}
+
+const stored = ['recorded', 'origin', 'stated', 'twin', 'absence', 'problem', 'hold', 'returned'];
+
+/** The same of what a snapshot knows of the people, whose rows have their order. */
+export function storedIn(path: string): number {
+  if (!existsSync(path)) return 0;
+  const db = new Database(path, { readonly: true });
+  const tables = stored.map((name) => JSON.stringify(db.prepare(`select * from ${name}`).all()));
+  db.close();
+  return numberOf(tables.join('\n'));
+}
+
+function numberOf(text: string): number {
+  return Number.parseInt(createHash('sha256').update(text).digest('hex').slice(0, 12), 16);
 }

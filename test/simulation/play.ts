@@ -3,7 +3,7 @@ import { addUp } from './coverage.ts';
 import { simulate, type Told } from './simulate.ts';
 import { type StoryKind, storyOfKind } from './story/story-kinds.ts';
 
-export interface Played extends Omit<Told, 'wrong'> {
+export interface Played extends Omit<Told, 'wrong' | 'stored'> {
   seeds: number;
 }
 
@@ -29,7 +29,7 @@ export async function play(
   let played: Played = total([]);
   for (const seed of seeds) {
     const story = storyOfKind(kind, seed);
-    const { wrong, ...told } = await simulate(story, { takeRows });
+    const { wrong, stored: _, ...told } = await simulate(story, { takeRows });
     played = total([played, { seeds: 1, ...told }]);
     heard({ is: 'seed' });
     if (wrong) heard({ is: 'failure', seed, wrong: wrong.message });

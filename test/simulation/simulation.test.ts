@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { endAsRecorded, staysFixed } from './recorded-stories.ts';
 import { regressions } from './story/regressions.ts';
-import { simulate } from './simulate.ts';
+import { compared, simulate } from './simulate.ts';
 import { calm } from './story/steps.ts';
 import { storyOf, type Story } from './story/story.ts';
 import { nobody, told } from './story/told-stories.ts';
@@ -38,6 +38,20 @@ test('looks that expire while forty people wait are repeated once each', async (
   expect(looks.length).toBeGreaterThan(30);
   // People at the gate when a slice ends are looked at once more. All at once it would be 242.
   expect(looks.length).toBeLessThanOrEqual(45);
+});
+
+test('a fast run does the same, whether it compares people in memory or in the tables', async () => {
+  for (const seed of sampled([7100001, 7100003, 7100008, 7100010], 2)) {
+    const ended = async (inMemory: boolean) => {
+      const lines: string[] = [];
+      const { state, stored, wrong } = await simulate(storyOf(seed), {
+        log: (line) => void lines.push(line),
+        broken: (mirror) => compared(mirror, inMemory),
+      });
+      return { lines, state, stored, wrong };
+    };
+    expect(await ended(true)).toEqual(await ended(false));
+  }
 });
 
 describe('a seed', () => {

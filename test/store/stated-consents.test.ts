@@ -5,7 +5,7 @@ import type { Snapshot } from '../../src/store/snapshot.ts';
 
 const mapping = 'm1';
 const ann = 'ann@example.com';
-const reading = { but: [], certified: true, whole: true, mapping };
+const reading = { but: [], certified: true, whole: true, ofRest: false, mapping };
 
 function open(): Snapshot {
   const snapshot = openSnapshot(':memory:', { inMemory: true });

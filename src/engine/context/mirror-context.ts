@@ -56,6 +56,8 @@ export interface Mirror {
   approvers?: Approvers | undefined;
   /** The audit log; undefined if none is wanted, or for a plan, which writes nothing. */
   audit?: AuditTrail | undefined;
+  /** The most recorded people with whom a fast run compares its reading in memory. */
+  mostCompared?: number | undefined;
   /** The number of people to begin with; undefined if there is no such limit. */
   sample?: number | undefined;
   /** The share of each route's limit that is left to other programs, from 0 to 1. */

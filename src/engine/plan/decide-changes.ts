@@ -300,7 +300,7 @@ export async function addCandidates(
   of: RecordTypeName,
   { absent, findings }: { absent: boolean; findings: Findings },
 ): Promise<void> {
-  const { candidates, ranges, stage } = run.snapshot;
+  const { candidates, ranges, stage, staging } = run.snapshot;
   const key = onlyKey(run);
   if (key !== undefined) {
     for (const one of keysOf(run, { key, known: findings })) candidates.add(of, one);
@@ -316,9 +316,11 @@ export async function addCandidates(
   }
   // Nobody is concluded absent without a listing.
   const isGone = absent && of === 'template';
-  for await (const range of inTurns(run, ranges.ofKeys(of))) {
+  const ofRest = of === 'contact' && staging.unchanged.isCompared();
+  for await (const range of inTurns(run, ofRest ? ranges.ofRest(of) : ranges.ofKeys(of))) {
     stage(() => {
       if (findings.listing) candidates.full({ ...range, absent });
+      else if (ofRest) candidates.fastOfRest({ ...range, absent: isGone });
       else candidates.fast({ ...range, absent: isGone });
     });
   }

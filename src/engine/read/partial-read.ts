@@ -99,6 +99,9 @@ export function storeReadingFacts({ meta }: Snapshot, sizes: Sizes): void {
   dateColumns.write(meta, sizes.dateColumns.length > 0 ? sizes.dateColumns : undefined);
 }
 
+/** By default, so many people are compared in memory, which takes some 80 bytes for each. */
+const mostCompared = 2_000_000;
+
 /** The number of changed records above which everything is read, in batches and with all proofs. */
 const mostChanges = 10_000;
 const mostAsked = 500;
@@ -110,12 +113,16 @@ export async function readContacts(
   contacts: MirrorContacts,
   { cursor, without = 'no-cursor' }: SourceCursor,
 ): Promise<SourceRead> {
-  if (modeName(run.mode) !== 'fast' || !contacts.source.changes) return readSource(run, contacts);
+  const isFast = modeName(run.mode) === 'fast';
+  // Which people are selected depends on everybody who was read.
+  const most = isFast && !run.selection ? (run.mostCompared ?? mostCompared) : 0;
+  if (!isFast || !contacts.source.changes) return readSource(run, contacts, most);
   let read: SourceRead | FullCode = without;
   // Which people are chosen shows in a reading of the whole source only.
   if (run.selection) read = 'sample';
   else if (cursor !== undefined) read = await readChanges(run, contacts, cursor);
-  return typeof read === 'string' ? { ...(await readSource(run, contacts)), because: read } : read;
+  if (typeof read !== 'string') return read;
+  return { ...(await readSource(run, contacts, most)), because: read };
 }
 
 /** Reads the changes. Returns the reason if everything has to be read. */
@@ -256,9 +263,11 @@ export async function keepDuplicates(
   when: 'read' | 'done',
 ): Promise<void> {
   if (!contacts?.source.one) return;
-  const { ranges, duplicates, transaction } = run.snapshot;
+  const { ranges, duplicates, staging, transaction } = run.snapshot;
   // An incremental reading does not need a scan of all recorded people.
-  const all = whole ? ranges.ofKeys(kind) : [{ kind, ...everything } as const];
+  const ofRest = staging.unchanged.isCompared();
+  const people = ofRest ? ranges.ofRest(kind) : ranges.ofKeys(kind);
+  const all = whole ? people : [{ kind, ...everything } as const];
   for await (const range of inTurns(run, all)) {
     transaction(() => duplicates.note({ ...range, done: when === 'done' }));
   }

@@ -49,9 +49,17 @@ export interface ReadingRun {
   progress(progress: Progress): void;
 }
 
-/** Reads the whole CRM. Throws Unavailable if it is empty although people are recorded. */
-export async function readSource(run: ReadingRun, contacts: MirrorContacts): Promise<SourceRead> {
+/**
+ * Reads the whole CRM. Records that are unchanged are not staged if no more than `mostCompared`
+ * people are recorded. Throws Unavailable if it is empty although people are recorded.
+ */
+export async function readSource(
+  run: ReadingRun,
+  contacts: MirrorContacts,
+  mostCompared = 0,
+): Promise<SourceRead> {
   const { staging, stage } = run.snapshot;
+  await rememberRecorded(run, contacts, mostCompared);
   const end: { certificate?: Certificate } = {};
   let share: number | undefined;
   const records = contacts.source.read({
@@ -156,6 +164,22 @@ export async function* endingIn<End>(
   ended(yield* reading);
 }
 
+/** Reads the recorded people into memory, unless they are more than `most`. */
+async function rememberRecorded(
+  run: ReadingRun,
+  { channels }: MirrorContacts,
+  most: number,
+): Promise<void> {
+  const { recorded, ranges, stage, staging } = run.snapshot;
+  const size = most > 0 ? recorded.count(kind) : 0;
+  if (size === 0 || size > most) return;
+  staging.unchanged.begin(size, channels);
+  for await (const range of inTurns(run, ranges.ofRecorded(kind))) {
+    stage(() => staging.unchanged.remember(range));
+  }
+  staging.unchanged.endRemembering();
+}
+
 async function sortIn(run: ReadingRun): Promise<void> {
   const { staging, ranges, stage } = run.snapshot;
   staging.beginSorting();
@@ -171,15 +195,20 @@ async function resolveIds(run: ReadingRun, count: number) {
   const { staging, ranges, stage, absences } = run.snapshot;
   // The ranges of all keys, including the names added below.
   const all: RecordRange[] = [];
+  const ofRest = staging.unchanged.isCompared();
+  for await (const add of inTurns(run, staging.unchanged.addUnseen())) stage(add);
   stage(() => staging.noteKeyless(kind));
-  for await (const range of inTurns(run, ranges.ofKeys(kind))) {
+  for await (const range of inTurns(run, ofRest ? ranges.ofRest(kind) : ranges.ofKeys(kind))) {
     all.push(range);
     stage(() => staging.noteStrange(range));
   }
-  for await (const range of inTurns(run, ranges.ofIds(kind))) {
-    stage(() => staging.findSharedIds(range));
+  for await (const range of inTurns(run, ofRest ? ranges.ofStrangeIds(kind) : ranges.ofIds(kind))) {
+    stage(() => (ofRest ? staging.findSharedStrange(range) : staging.findSharedIds(range)));
   }
-  const sizes = { valid: 0, wanted: 0, invalid: 0, missing: 0, skipped: 0 };
+  for await (const range of inTurns(run, ofRest ? all : [])) {
+    stage(() => staging.findSharedStaged(range));
+  }
+  const sizes = { ...staging.unchanged.counts(), invalid: 0, missing: 0, skipped: 0 };
   const nameInvalid = (): void => {
     staging.invalidateSharedIds({ kind, ...sharedId });
     staging.nameByOrigin(kind, count);
@@ -190,7 +219,7 @@ async function resolveIds(run: ReadingRun, count: number) {
     const { valid, wanted } = staging.countDesired(range);
     sizes.valid += valid;
     sizes.wanted += wanted;
-    sizes.missing += absences.countNew(range);
+    sizes.missing += ofRest ? absences.countNewOfRest(range) : absences.countNew(range);
   }
   sizes.invalid = staging.countInvalid(kind);
   return sizes;

@@ -64,6 +64,8 @@ export function rangesIn(db: Statements) {
   return {
     ofKeys: ranges('key', 'temp.staged', 'temp.observed', 'recorded'),
     ofRecorded: ranges('key', 'recorded'),
+    /** The keys of this reading, and those that are recorded and were not found unchanged. */
+    ofRest: ranges('key', 'temp.staged', 'temp.rest'),
     /** Ids of the source, from this reading and from earlier ones. */
     ofIds: ranges('id', 'temp.strange', 'origin'),
     ofUnsorted: ranges('key', 'temp.unsorted'),
@@ -100,6 +102,10 @@ export function rangesBy(
     }
   };
 }
+
+/** Selects the recorded rows `r` of a range, without people whose records are unchanged. */
+export const restRecorded = `temp.rest u cross join recorded r on r.kind = u.kind and r.key = u.key
+  where ${inRange('u')}`;
 
 /** Selects the origins whose id this reading has under the same key. */
 export function isStaged(origin: string): string {

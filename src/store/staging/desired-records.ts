@@ -7,22 +7,33 @@
 import type { DesiredRow, Fault, Key, RecordTypeName } from '../../domain/record.ts';
 import { storedJson } from '../../domain/stored-json.ts';
 import { mostIndexed, unsortedIndex } from './staging-tables.ts';
+import { unchangedIn } from './unchanged-records.ts';
 import { inRange, isStaged, type RecordRange } from '../database/key-range.ts';
 import { manyIn, type Statements, withoutNull } from '../database/prepared-statements.ts';
 
 /** Prepares the statements about the records that one run has read from a source. */
 export function desiredIn(db: Statements) {
+  const forms = formsIn(db);
+  const stageOne = db.run<[RecordTypeName, string, number, string, string, form: number]>(
+    `insert or ignore into temp.staged (kind, key, seq, id, place, form)
+     values (?, ?, ?, ?, ?, ?)`,
+  );
+  const unchanged = unchangedIn(db, (row, seq) =>
+    stageOne(row.kind, row.key ?? '', seq, row.id, row.place, forms.of(row)),
+  );
   return {
-    ...addingIn(db),
+    unchanged,
+    ...addingIn(db, forms, unchanged),
     ...undecidedIn(db),
     ...namingIn(db),
     ...sharedIn(db),
-    ...readingIn(db),
+    ...readingIn(db, unchanged),
   };
 }
 
-function addingIn(db: Statements) {
-  const forms = formsIn(db);
+type Unchanged = ReturnType<typeof unchangedIn>;
+
+function addingIn(db: Statements, forms: ReturnType<typeof formsIn>, unchanged: Unchanged) {
   const forget = ['form', 'unsorted', 'undecided', 'staged', 'strange', 'shared'].map((name) =>
     db.run<[RecordTypeName]>(`delete from temp.${name} where kind = ?`),
   );
@@ -39,21 +50,22 @@ function addingIn(db: Statements) {
   return {
     /**
      * Adds records, of which the first is the `nth` of the reading. They become visible after
-     * sorting.
+     * sorting, except those that are unchanged.
      */
     addDesired(rows: Iterable<DesiredRow>, nth: number): void {
       if ((last() ?? 0) >= mostIndexed) db.exec(unsortedIndex.drop);
-      let seq = nth;
+      let seq = nth - 1;
       const plainRows: unknown[] = [];
       const oddRows: unknown[] = [];
       for (const row of rows) {
+        seq += 1;
+        if (unchanged.see(row, seq)) continue;
         const { kind, key = '', id, alias, place, invalid } = row;
         const own = alias === key ? undefined : alias;
         const isPlain = own === undefined && !invalid;
         const values = isPlain ? plainRows : oddRows;
         values.push(kind, key, seq, id, place, forms.of(row));
         if (!isPlain) values.push(own, ...faultNames.map((name) => invalid?.[name]));
-        seq += 1;
       }
       addPlain(plainRows);
       addOdd(oddRows);
@@ -68,6 +80,7 @@ function addingIn(db: Statements) {
     endSorting: () => db.exec('delete from temp.unsorted'),
     forgetDesired(kind: RecordTypeName): void {
       forms.clear();
+      if (kind === 'contact') unchanged.clear();
       for (const forgetIn of forget) forgetIn(kind);
     },
     /** Empties the cache of forms. Call it after rolling back a transaction that added some. */
@@ -230,6 +243,15 @@ function sharedIn(db: Statements) {
       sharedStrange(range);
       sharedKnown(range);
     },
+    /** Finds the same among the ids of staged records that no other range of ids has. */
+    findSharedStrange: sharedStrange,
+    /** Finds, within a range of keys, the other ids of staged records that several keys have. */
+    findSharedStaged: db.run<RecordRange>(
+      `insert or ignore into temp.shared (kind, id)
+       select s.kind, s.id from temp.staged s where ${inRange('s')} and s.id <> '' and (
+         select count(*) from origin o
+         where o.kind = s.kind and o.id = s.id and ${isStaged('o')}) > 1`,
+    ),
     invalidateSharedIds: db.run<{
       kind: RecordTypeName;
       cause: Fault['cause'];
@@ -280,20 +302,32 @@ function fromStored(stored: StoredDesired): DesiredRow {
   return { ...row, key: key || undefined, wants: wants === 1, invalid: invalid || undefined };
 }
 
-function readingIn(db: Statements) {
+function readingIn(db: Statements, { stageKey, stageId }: Unchanged) {
+  const desired = db.all<[RecordTypeName, Key], DesiredRow, StoredDesired>(
+    `select ${storedColumns} from temp.desired where kind = ? and key = ? order by seq`,
+    fromStored,
+  );
+  const idsOf = db.values<[RecordTypeName, Key], string>(
+    `select distinct id from temp.staged where kind = ? and key = ? and id <> ''`,
+  );
+  const keysOf = db.values<[RecordTypeName, ids: readonly string[]], Key>(
+    `select distinct key from temp.stands
+     where kind = ? and id in (select value from json_each(?)) and key <> ''`,
+  );
   return {
-    desired: db.all<[RecordTypeName, Key], DesiredRow, StoredDesired>(
-      `select ${storedColumns} from temp.desired where kind = ? and key = ? order by seq`,
-      fromStored,
-    ),
+    desired(kind: RecordTypeName, key: Key): DesiredRow[] {
+      stageKey(key);
+      return desired(kind, key);
+    },
     /** Returns the ids of the records with this key, each once; skips records without an id. */
-    idsOf: db.values<[RecordTypeName, Key], string>(
-      `select distinct id from temp.staged where kind = ? and key = ? and id <> ''`,
-    ),
-    keysOf: db.values<[RecordTypeName, ids: readonly string[]], Key>(
-      `select distinct key from temp.stands
-       where kind = ? and id in (select value from json_each(?)) and key <> ''`,
-    ),
+    idsOf(kind: RecordTypeName, key: Key): string[] {
+      stageKey(key);
+      return idsOf(kind, key);
+    },
+    keysOf(kind: RecordTypeName, ids: readonly string[]): Key[] {
+      for (const id of ids) stageId(id);
+      return keysOf(kind, ids);
+    },
     /** Counts the keys with a valid record, and how many of them request something. */
     countDesired: db.only<RecordRange, { valid: number; wanted: number }>(
       `select coalesce(sum(valid), 0) valid, coalesce(sum(wanted), 0) wanted from (

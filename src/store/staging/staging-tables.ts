@@ -41,6 +41,8 @@ export const unsortedIndex = bulkIndex('unsorted_by_key', 'unsorted (kind, key, 
  *   staged     a narrow row for each record, in key order ('' if the record has no key)
  *   form       the bodies, each once, because many records share one
  *   desired    the view that joins `staged` with `form`; a null `alias` equals the key
+ *   rest       keys that are recorded, or of which something is stated, without those whose records
+ *              were not staged because they are unchanged (unchanged-records.ts)
  *   strange    ids of the source that the table `origin` does not have under the same key
  *   stands     the view of all ids in this reading with their keys, from `strange` and `origin`
  */
@@ -69,6 +71,9 @@ export const stagingTables = `
   ) without rowid;
   create index temp.staged_invalid on staged (kind, seq) where reason is not null;
   create index temp.staged_by_alias on staged (kind, alias) where alias is not null;
+  create temp table rest (
+    kind text not null, key text not null, primary key (kind, key)
+  ) without rowid;
   create temp table strange (
     kind text not null, id text not null, key text not null, primary key (kind, id, key)
   ) without rowid;

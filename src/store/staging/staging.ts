@@ -62,6 +62,7 @@ export function stagingIn(db: Statements) {
     },
     clear(): void {
       desired.clearForms();
+      desired.unchanged.clear();
       for (const name of stagingNames) db.exec(`delete from temp.${name}`);
       // A listing that ended early has not created its indexes.
       for (const sort of observed.sortings) sort();

@@ -1,7 +1,7 @@
 import { apartMs } from '../../domain/clock.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import type { Absence, Key, RecordTypeName } from '../../domain/record.ts';
-import { inRange, type RecordName, type RecordRange } from '../database/key-range.ts';
+import { inRange, type RecordName, type RecordRange, restRecorded } from '../database/key-range.ts';
 
 /** One moment by our clock and by the platform's, in milliseconds since the epoch. */
 export interface Times {
@@ -65,6 +65,15 @@ const isDue = (readings: string, ageMs: string) =>
 export function absencesIn(db: Statements) {
   const over = `delete from absence where kind = @kind and (${isNamed('absence')}
     or not exists (select 1 from recorded r where r.kind = @kind and r.key = absence.key))`;
+  const countNewIn = (people: string): string => `select count(*) from ${people} and not exists (
+       select 1 from temp.desired d where d.kind = r.kind and d.key = r.key and ${isInScope})
+     and not exists (select 1 from absence a where a.kind = r.kind and a.key = r.key)
+     and not exists (
+       select 1 from origin o indexed by origin_by_key
+       where o.kind = r.kind and o.key = r.key and exists (
+         select 1 from temp.stands s join temp.desired d
+           on d.kind = s.kind and d.key = s.key and d.id = s.id
+         where s.kind = o.kind and s.id = o.id and ${isInScope}))`;
   const ownedAbsences = `from absence a cross join recorded r on r.kind = a.kind and r.key = a.key
     where a.kind = @kind and ${isOwned}`;
   return {
@@ -95,18 +104,9 @@ export function absencesIn(db: Statements) {
      * Counts the recorded records of a range that the staged reading has not, or only out of scope,
      * under this key or another, and whose absence was never counted.
      */
-    countNew: db.number<RecordRange>(
-      `select count(*) from recorded r where ${inRange('r')}
-         and not exists (
-           select 1 from temp.desired d where d.kind = r.kind and d.key = r.key and ${isInScope})
-         and not exists (select 1 from absence a where a.kind = r.kind and a.key = r.key)
-         and not exists (
-           select 1 from origin o indexed by origin_by_key
-           where o.kind = r.kind and o.key = r.key and exists (
-             select 1 from temp.stands s join temp.desired d
-               on d.kind = s.kind and d.key = s.key and d.id = s.id
-             where s.kind = o.kind and s.id = o.id and ${isInScope}))`,
-    ),
+    countNew: db.number<RecordRange>(countNewIn(`recorded r where ${inRange('r')}`)),
+    /** The same, among those that were not found unchanged. */
+    countNewOfRest: db.number<RecordRange>(countNewIn(restRecorded)),
     /**
      * Counts the owned records with an absence, and those whose absence is due. Also returns how
      * long the oldest record that may be deleted has waited; null if there is no such record. With

@@ -24,6 +24,8 @@ interface StoredReading {
   certified: boolean;
   /** Whether a record that is not staged is gone. */
   whole: boolean;
+  /** Whether only records that were not found unchanged are staged. */
+  ofRest: boolean;
   /** The current time, in milliseconds since the epoch. */
   at: number;
   /** The hash of the mapping by which they were read. */
@@ -87,11 +89,16 @@ export function statedConsentsIn(db: Statements) {
      on conflict (kind, key, id, part) do update
        set says = excluded.says, stated_by = excluded.stated_by where says <> 'opt_out'`,
   );
-  const markGone = db.run<RecordRange & { at: number }>(
-    `update stated set gone_at = @at where ${inRange('stated')} and gone_at is null
-       and not exists (
-         select 1 from temp.staged s
-         where s.kind = stated.kind and s.key = stated.key and s.id = stated.id)`,
+  const markGoneIn = (people: string) =>
+    db.run<RecordRange & { at: number }>(
+      `update stated set gone_at = @at where ${people} and gone_at is null
+         and not exists (
+           select 1 from temp.staged s
+           where s.kind = stated.kind and s.key = stated.key and s.id = stated.id)`,
+    );
+  const markGone = markGoneIn(inRange('stated'));
+  const markGoneOfRest = markGoneIn(
+    `kind = @kind and key in (select u.key from temp.rest u where ${inRange('u')})`,
   );
   return {
     /**
@@ -114,9 +121,9 @@ export function statedConsentsIn(db: Statements) {
          and not exists (select 1 from stated o where o.kind = s.kind and o.key = s.key)`,
     ),
     store(range: RecordRange, reading: StoredReading): void {
-      const { certified, whole, at } = reading;
+      const { certified, whole, ofRest, at } = reading;
       (certified ? storeAll : storeOptOuts)({ ...range, ...reading });
-      if (certified && whole) markGone({ ...range, at });
+      if (certified && whole) (ofRest ? markGoneOfRest : markGone)({ ...range, at });
     },
     /** Deletes what records stated that have been gone since before this time. */
     prune: db.run<[before: number]>('delete from stated where gone_at < ?'),

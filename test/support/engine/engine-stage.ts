@@ -187,6 +187,8 @@ export interface StageOptions {
   timezone?: string;
   /** How the contacts are read; may change between runs. */
   manner?: string;
+  /** With how many people at most a fast run compares its reading in memory. */
+  mostCompared?: number;
   /** By how much our clock is ahead of the platform's, in milliseconds; may change at any time. */
   ahead?: () => number;
   /** The file of the snapshot; without it, in memory. */
@@ -235,8 +237,9 @@ export function createStage(options: StageOptions = {}): Stage {
   };
   let asked = 0;
 
-  const mirror = (on: Snapshot = whole.snapshot): Mirror =>
-    mirrorOf({
+  const mirror = (on: Snapshot = whole.snapshot): Mirror => ({
+    mostCompared: options.mostCompared,
+    ...mirrorOf({
       send,
       snapshot: on,
       beside,
@@ -260,7 +263,8 @@ export function createStage(options: StageOptions = {}): Stage {
       },
       templates: sourceOf(stage, 'templates', {}),
       ...(options.returns && { returns: options.returns }),
-    });
+    }),
+  });
 
   const how = {
     writes: true,
