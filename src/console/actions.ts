@@ -21,7 +21,6 @@ import type { User } from './access/access-rules.ts';
 import { pathOf } from './sign-in.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
 import { formOf, runBegun } from './view/layout.ts';
-import { timeText } from '../views/render/html.ts';
 import { linkTo } from './view/page.ts';
 
 type FormValues = Readonly<Record<string, string | undefined>>;
@@ -279,7 +278,7 @@ async function answerOf({ name, mirror }: Acting, answer: CommandAnswer): Promis
   const { due } = (await mirror.statusAndNext()).next;
   const next = due.find(({ run }) => run === 'full' || run === 'fast');
   const last = next
-    ? `The next scheduled run: ${tickWords(next.run)}, ${timeText(next.at)}.`
+    ? `The next scheduled run: ${tickWords(next.run)}, ${next.at}.`
     : 'Nothing is scheduled: “Run now”, below, starts a run.';
   return { code, lines: [...lines, last] };
 }

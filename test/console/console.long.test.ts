@@ -158,7 +158,9 @@ test('a phone has five tabs and the rest below "More", and folds plots', async (
   expect(await faultsOf(page)).toEqual([]);
   await links.filter({ hasText: 'Audit log' }).click();
   await page.waitForURL(`**${pathOf('audit')}`);
-  expect(await page.locator('nav summary').innerText()).toBe('Audit log');
+  expect(await page.locator('nav summary[aria-current]').innerText()).toBe('More');
+  await page.goto(pathOf('configuration'));
+  expect(await faultsOf(page)).toEqual([]);
   await page.goto(pathOf(''));
   const newest = page.getByRole('figure').filter({ hasText: 'Changes per run' });
   expect(await newest.isVisible()).toBe(false);

@@ -73,6 +73,7 @@ test('the overview draws the history, which is kept as long as the runs', async 
   const running = await startConsole([world.file]);
   const { page, complaints } = await look(running);
   expect(await page.locator('[data-plot] canvas').count()).toBe(6);
+  expect(await page.evaluate('steps.count.slice(0, 5)')).toEqual([1, 2, 5, 10, 20]);
   expect(await page.getByText('None in this time: ').innerText()).toContain('Requests refused');
   const people = page.locator('figure', { hasText: 'People subscribed per channel' });
   await people.getByText('The last values').click();

@@ -261,7 +261,7 @@ function filterOf(request: PageRequest, groups: readonly HeldGroup[]) {
 
 const head = ['cause', 'change', 'channel', 'channel_id', 'who', 'crm_ids', 'why'] as const;
 
-/** The same as a file; users who see hashes get hashes. */
+/** The changes of a plan that wait, as a file; users who see hashes get hashes. */
 export const approvalsFile: Page = {
   path: 'approvals.csv',
   show: async (request) =>

@@ -100,7 +100,14 @@ export async function showMirrors(
   const pageLink = (mirror: string): string => `/m/${mirror}`;
   const away = there.map(({ config: { mirror } }) => mirror);
   const sections = [stopped, ...mirrorsSections(shown, false), awaySection(away)];
-  const fixes = new Map(shown.map((one) => [one.config.mirror, fixOf(one)]));
+  // The page of approvals says itself how what waits is decided.
+  const fixes = new Map(
+    shown.map((one) => {
+      const fix = fixOf(one);
+      const isHeld = fix !== '' && one.attention[0]?.code === 'held';
+      return [one.config.mirror, isHeld ? '→ see `crm-mirror approve`' : fix];
+    }),
+  );
   const forms = (name: string): Html | '' => {
     const mirror = here.find(({ config }) => config.mirror === name);
     const fix = fixes.get(name) ?? '';

@@ -7,7 +7,7 @@ import { guardNames } from '../../domain/guard-classes.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { canaryWords } from '../../engine/report/guard-text.ts';
 import { withMemory } from '../../store/memory/memory.ts';
-import { instant, lasting, range, timeOfDay } from '../../compose/output/format-values.ts';
+import { instant, lasting, range } from '../../compose/output/format-values.ts';
 import { tickWords } from '../../config/schema/cron-pattern.ts';
 import {
   attentionItem,
@@ -19,7 +19,7 @@ import {
 } from '../../views/status/status-sections.ts';
 import { consoleText, readerOf } from '../view/console-text.ts';
 import { actionForm, liveArea, progressLine } from '../view/form.ts';
-import { html, type Html, prose, sectionsHtml, tiles, timeText } from '../../views/render/html.ts';
+import { html, type Html, prose, sectionsHtml, tiles, timeOf } from '../../views/render/html.ts';
 import { names, numbers } from '../../views/sections.ts';
 import { linkTo, orFault, type Page, type PageRequest } from '../view/page.ts';
 import type { PageStatusAndNext } from '../view/console-mirror.ts';
@@ -169,14 +169,15 @@ function figures(request: PageRequest, { status, next }: PageStatusAndNext): Htm
   // Nothing is due next while no worker begins anything.
   const isDue = !status.paused && next.unknown === undefined;
   const [first] = next.due;
-  const [day, time] = first ? timeText(first.at).split(', ') : [];
   const tick = first?.run === 'templates' ? 'run for templates' : first && tickWords(first.run);
   const what = first?.run === 'full' || first?.run === 'fast' ? `${tick} run` : tick;
-  const due = [
-    time ?? '–',
-    first ? `${day}: next ${what}` : 'nothing is scheduled',
-    'runs',
-  ] as const;
+  const due = first
+    ? ([
+        `in ${range(Math.max(0, Date.parse(first.at) - Date.parse(status.at)))}`,
+        html`next ${what}: ${timeOf(first.at)}`,
+        'runs',
+      ] as const)
+    : (['–', 'nothing is scheduled', 'runs'] as const);
   const all = [
     [recorded ? withCommas(recorded.contacts) : '–', 'people recorded', 'people'],
     [withCommas(total('undecided')), 'await a decision', 'approvals'],
@@ -228,8 +229,8 @@ export function limitPieces(
     rows.set(route, { limit, windowMs, others, used, at: 'now' });
   }
   const leftMs = running?.leftMs ?? null;
-  const end = timeOfDay(Date.parse(status.at) + (leftMs ?? 0));
-  const left = leftMs === null ? 'not known yet' : `about ${lasting(leftMs)}, until ${end}`;
+  const end = timeOf(instant(Date.parse(status.at) + (leftMs ?? 0)));
+  const left = leftMs === null ? 'not known yet' : html`about ${lasting(leftMs)}, until ${end}`;
   const run = running
     ? html`${progressLine(status)}
         <p>The run still needs: <b>${left}</b>.</p>`

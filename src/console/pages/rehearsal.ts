@@ -15,7 +15,7 @@ import {
   type Rehearsal,
   rehearsalSections,
 } from '../../views/run/rehearsal.ts';
-import { html, type Html, sectionsHtml, tiles, timeOf, timeText } from '../../views/render/html.ts';
+import { html, type Html, sectionsHtml, tiles, timeOf } from '../../views/render/html.ts';
 import { actionForm, jobSection, textField } from '../view/form.ts';
 import { linkTo, type Page, type PageRequest } from '../view/page.ts';
 import { readerOf } from '../view/console-text.ts';
@@ -144,5 +144,5 @@ function asOf({ mirror }: PageRequest, route: string, rehearsedAt: string): stri
   const at = limits.find((one) => one.route === route)?.at;
   if (at === undefined || at > rehearsedAt) return '';
   const isBefore = running !== null && at < running.since;
-  return `, as of ${timeText(at)}${isBefore ? ', before the current run' : ''}`;
+  return `, as of ${at}${isBefore ? ', before the current run' : ''}`;
 }

@@ -93,7 +93,7 @@ export function readerOf(
   };
 }
 
-/** Returns the key in the last part of such an address, or undefined if it is none. */
+/** Returns the person whose page has this id in its address; undefined if it names nobody. */
 export function personIn(
   { meta }: { meta: { get(name: string): string | undefined } },
   id: string,

@@ -41,7 +41,9 @@ function navigation(links: readonly NavLink[]): Html {
   return html`<nav aria-label="Pages of the mirror">
     ${list(links.slice(0, tabs))}
     <details open data-wide>
-      <summary>${others.find(({ isCurrent }) => isCurrent)?.text ?? 'More'}</summary>
+      <summary ${others.some(({ isCurrent }) => isCurrent) ? raw('aria-current="page"') : ''}>
+        More
+      </summary>
       ${list(others)}
     </details>
   </nav>`;

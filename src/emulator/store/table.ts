@@ -49,7 +49,7 @@ export function createTable<Row extends { readonly id: string }>(
   };
 }
 
-/** Finds the row with a text, such as a secret, that no other row has. */
+/** Creates what finds a row by a text, such as a secret, that no other row has. */
 export function createLookup<Row>(textOf: (row: Row) => string) {
   const rows = new Map<string, Row>();
   return {

@@ -10,7 +10,7 @@ const glanceMs = 50;
 
 export type MemoryTables = ReturnType<typeof tablesOf>;
 
-/** Returns that for a database; `patiently` runs a statement. */
+/** Returns what the tables of a database share; `patiently` runs a statement. */
 export function tablesOf(
   db: Database.Database,
   { secret }: MemoryKey,

@@ -37,7 +37,8 @@ export function prose(text: string): Html {
 /** Returns a time such as 2026-01-01T10:30:05Z as people read it: 1 Jan 2026, 10:30 UTC. */
 export function timeOf(instant: string): Html {
   const exact = instant.replace('T', ' ').replace('Z', ' UTC');
-  return html`<time datetime="${instant}" title="${exact}">${timeText(instant)}</time>`;
+  const text = `${dayText(instant)}, ${timeOfDay(Date.parse(instant))}`;
+  return html`<time datetime="${instant}" title="${exact}">${text}</time>`;
 }
 
 /** Returns such a time and how long ago it was: 1 Jan 2026, 10:30 UTC (12 min ago). */
@@ -46,14 +47,9 @@ export function timeAgo(instant: string, now: string): Html {
   return ms < 0 ? timeOf(instant) : html`${timeOf(instant)} (${range(ms)} ago)`;
 }
 
-/** Returns the text of such a time. */
-export function timeText(instant: string): string {
-  return `${dayText(instant)}, ${timeOfDay(Date.parse(instant))}`;
-}
-
 /** Shows figures: what each counts, and the address of what it is about. */
 export function tiles(
-  all: readonly (readonly [value: string | number, what: string, href?: string])[],
+  all: readonly (readonly [value: string | number, what: string | Html, href?: string])[],
 ): Html {
   return html`<div class="tiles">
     ${all.map(([value, what, href]) =>

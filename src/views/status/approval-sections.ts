@@ -213,7 +213,6 @@ export function causeSections(
     `and ${percent} % of the ${words.of}`;
   return [
     {
-      id: `cause ${plan} ${guard}`,
       title: `${words.heading} · ${countWords(recordType, open)}`,
       lines: [
         `${reason === undefined ? '' : `${reason}. `}This is ${words.cause}.`,
@@ -267,6 +266,8 @@ export function causeSections(
         ]
       : []),
     {
+      // What decides about it comes last, below what it is about.
+      id: `cause ${plan} ${guard}`,
       lines: [
         [{ page: `approvals/${plan}?guard=${guard}`, text: `All ${counted(changes, 'change')}` }],
       ],

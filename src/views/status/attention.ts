@@ -106,7 +106,7 @@ export const mendingPages: Readonly<Record<string, MendingPage | undefined>> = {
   audit_log: 'audit',
 };
 
-/** The same for a code that may be none. */
+/** The causes, also for a code that none of them has. */
 export const causes: Readonly<Record<string, Cause>> = table;
 
 export interface Attention {

@@ -9,7 +9,7 @@ import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Config } from '../../config/config.ts';
 import { stepWords } from '../../compose/run-progress.ts';
 import { withConfig } from '../../compose/command-options.ts';
-import { range, timeOfDay, instant } from '../../compose/output/format-values.ts';
+import { range, instant } from '../../compose/output/format-values.ts';
 import { names, numbers, type Section, type Span, type TableRow } from '../sections.ts';
 import {
   ago,
@@ -194,7 +194,7 @@ function noteWords(
   const { status, config } = one;
   const { running } = status;
   const left = running?.leftMs ?? null;
-  const end = left === null ? '' : `, done at about ${timeOfDay(Date.parse(status.at) + left)}`;
+  const end = left === null ? '' : `, done at about ${instant(Date.parse(status.at) + left)}`;
   return [
     ...(saysFix ? [withConfig(fixOf(one), config.file)].filter(Boolean) : []),
     ...(running ? [`the run in progress: ${stepWords(running)}${end}`] : []),
@@ -228,7 +228,7 @@ function incidents(mirrors: readonly ShownMirror[]): Section[] {
   });
 }
 
-/** The same for all mirrors that share what fails; undefined if it concerns one mirror only. */
+/** Names what fails alike for all mirrors that share it; undefined if it concerns one alone. */
 export function causeOf(
   { redis, platform, contacts, templates, snapshot }: Config,
   code: string,

@@ -38,7 +38,7 @@ import type {
 import { renamedOf, withoutOurs } from './renamed-contact.ts';
 import type { ContactFields } from '../observe/desired-contact.ts';
 
-/** Derives what is known about one person. It makes no requests; `states` contains everything. */
+/** Derives what is known about one person. It makes no requests. */
 export function factsOf(known: ContactStates, rules: PersonRules): PersonFacts {
   const states = withBars(withEarlyMarked(known), rules);
   const { recorded: row, certified } = states;
