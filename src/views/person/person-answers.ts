@@ -33,6 +33,8 @@ export interface Evidence {
   problems: readonly { part: string; cause: ProblemCause }[];
   /** The other addresses that the CRM has for the person now. */
   movedTo: readonly string[];
+  /** The changes that await approval, or that somebody has decided about. */
+  decisions: readonly { op: string; channel: string; is: keyof typeof decisionWords }[];
 }
 
 interface PlatformContact {
@@ -260,15 +262,19 @@ export function answersOf(evidence: Evidence): MailAnswer[] {
     const isNo = state === 'opt_out' || state === 'none';
     const { wants } = evidence;
     const causes = evidence.problems.flatMap((one) => (one.part === channel ? [one.cause] : []));
+    const held = evidence.decisions.find(
+      (one) => one.channel === channel && (one.op === 'create' || one.op === 'opt_in'),
+    );
     const isWanted = wants
       ? wants.length > 0 && wants.every((of) => of[channel] === 'opt_in')
-      : causes.some((one) => wantedIn.has(one));
+      : held !== undefined || causes.some((one) => wantedIn.has(one));
     const isUnwanted = wants
       ? wants.some((of) => of[channel] === 'opt_out')
       : causes.includes('opt-out-refused');
     const lead = isUnwanted ? 'the CRM says no; ' : crmLead(channel, evidence);
     const because = `${isIdle ? lead : ''}${why(facts)}`;
-    const yes = isNo && isWanted ? '; the CRM says yes' : '';
+    const wait = held ? `, and the opt-in ${decisionWords[held.is]}` : '';
+    const yes = isNo && isWanted ? `; the CRM says yes${wait}` : '';
     const no = state === 'opt_in' && isUnwanted ? '; the CRM says no' : '';
     return {
       channel,
@@ -369,6 +375,12 @@ const unmanagedWords: Readonly<Record<UnmanagedAs, string>> = {
   deleted: 'the CRM marks the person as deleted, and the contact is not managed by this mirror',
   outOfScope:
     'the configuration leaves the person out, and the contact is not managed by this mirror',
+};
+
+const decisionWords = {
+  waiting: 'awaits approval',
+  approved: 'is approved for the next run',
+  rejected: 'was rejected by an operator',
 };
 
 /** The conflicts in which the CRM wants the person in the channel. */

@@ -196,6 +196,11 @@ function documentOf(reading: Reading) {
           return { class: of, cause, part, place, reason, fix, since: instant(since) };
         });
   const statedOut = isPast ? [] : snapshot.stated.optOutsOf({ kind, key, ids: [], mapping: '' });
+  const { approvers, guards } = config;
+  const waiting = isPast
+    ? []
+    : snapshot.holds.of({ kind, key, approvals: approvalIds(snapshot, { approvers, now }) });
+  const decisions = decisionsAbout(waiting, guards);
   const places = [
     problems,
     statedOut,
@@ -203,6 +208,7 @@ function documentOf(reading: Reading) {
     crm.mentions,
     platform.contacts,
     changes,
+    waiting,
     others,
     entries,
     requests,
@@ -215,10 +221,6 @@ function documentOf(reading: Reading) {
   ]);
   const asOfTime = instantOrNull(asOf);
   const decides = crm.read && found;
-  const { approvers, guards } = config;
-  const waiting = isPast
-    ? []
-    : snapshot.holds.of({ kind, key, approvals: approvalIds(snapshot, { approvers, now }) });
   const document = {
     mirror: config.mirror,
     person: names({ kind, key }),
@@ -239,6 +241,7 @@ function documentOf(reading: Reading) {
       statedOut,
       problems,
       movedTo: recorded?.moved?.to ?? [],
+      decisions,
     }),
     missing,
     crm,
@@ -257,7 +260,7 @@ function documentOf(reading: Reading) {
     /** Changes that await approval because of a guard. */
     held: heldChangesOf(waiting, guards),
     /** The changes that await approval, or that somebody has decided about. */
-    decisions: decisionsAbout(waiting, guards),
+    decisions,
     ...(canaries && { canaries }),
     /** The classes of what is to be sent that wait for a window, until when. */
     ...(closed.length > 0 && { closed }),
@@ -507,8 +510,9 @@ function decisionsAbout(waiting: WaitingChanges, guards: Config['guards']) {
     let until: number | undefined;
     if (verdict === 'rejected') until = (decidedAt ?? 0) + rejectedForMs;
     else if (verdict === null && holdForMs !== undefined) until = hold.since + holdForMs;
+    const is: 'waiting' | 'approved' | 'rejected' = verdict ?? 'waiting';
     return {
-      is: verdict ?? 'waiting',
+      is,
       guard: configKey,
       op,
       channel,

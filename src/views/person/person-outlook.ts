@@ -106,6 +106,8 @@ const openStates: ReadonlySet<string> = new Set(['planned', 'sent', 'unknown']);
 function nothing({ snapshot }: PersonDocument): Next {
   if (!snapshot) return { next: 'nothing, until a run finds the person in the CRM' };
   const why = snapshot.protected ? ['protected by contacts.protect'] : [];
-  if (!snapshot.reset) return { next: 'nothing to do', why };
-  return { is: 'busy', next: 'the next run reads the person anew', why };
+  if (snapshot.reset) return { is: 'busy', next: 'the next run reads the person anew', why };
+  if (!snapshot.absence) return { next: 'nothing to do', why };
+  const next = 'full runs decide, because the person is missing from the CRM';
+  return { is: 'busy', next, why };
 }

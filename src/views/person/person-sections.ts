@@ -332,19 +332,31 @@ function decisionItem({ crm, platform }: PersonDocument, channel: Channel): Item
   };
 }
 
-function sendLines({ sends, keptBack, history }: PersonDocument): Text[] {
+function sendLines({ sends, keptBack, history, decisions }: PersonDocument): Text[] {
   const changeWords = ({ op, channel, to }: NonNullable<typeof sends>[number]): string =>
     `${op.replace('_', ' ')}${channel === '' ? '' : ` in ${channel}`}${to === null ? '' : `, contact ${to}`}`;
   const open = history.filter(({ outcome }) => outcome === 'sent' || outcome === 'unknown').length;
   const until = 'is not known yet: until it is, only opt-outs are sent';
   return [
-    ...(sends ?? []).map((change) => `to send: ${changeWords(change)}`),
+    ...(sends ?? []).map((change) => {
+      const held = decisions.find(
+        ({ op, channel }) => op === change.op && channel === change.channel,
+      );
+      return `${sendWords[held?.is ?? 'approved']}: ${changeWords(change)}`;
+    }),
     ...(keptBack ?? []).map(
       (change) => `to send: kept back: ${changeWords(change)}: ${change.asks}`,
     ),
     ...(sends && open > 0 ? [`to send: the outcome of ${open} sent before ${until}`] : []),
   ];
 }
+
+/** What a run does with a change, by what was decided about it. */
+const sendWords = {
+  waiting: 'awaits approval, not sent until then',
+  approved: 'to send',
+  rejected: 'rejected, not sent',
+};
 
 const meaningWords: Readonly<Record<string, string>> = {
   none: 'no opinion',

@@ -1,7 +1,8 @@
 /** `explain` answers first what would happen, and what in the CRM says so. */
 import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ann, mirrored, type Mirrored } from '../../support/commands/mirrored-contacts.ts';
+import { ann, bob, mirrored, type Mirrored } from '../../support/commands/mirrored-contacts.ts';
 
 function states(world: Mirrored, option: string, field: string): void {
   const config = JSON.parse(readFileSync(world.file, 'utf8'));
@@ -67,4 +68,39 @@ test('a person is also named by the id of the CRM record', async () => {
   world.csv(`id,email,news,product,lost\n0042,${ann},yes,,\n`);
   expect((await world.seen('explain', '0042')).out).toContain(`${ann} in world`);
   expect((await world.call('explain', '0043')).code).toBe(2);
+});
+
+test('an opt-in that awaits approval or was rejected is never called one to send', async () => {
+  const world = await mirrored();
+  world.config({ guards: { optIns: { percent: 0, floor: 1 } } });
+  await world.call('sync');
+  const names = [3, 4, 5].map((n) => `p${n}@example.com`);
+  world.people(names.map((email) => ({ email, news: 'yes' })));
+  expect((await world.call('sync')).code).toBe(3);
+  const [waits = '', rejected = ''] = names;
+  const { held } = (await world.call('status', '--json')).json;
+  const file = join(world.folder, 'one.txt');
+  writeFileSync(file, `${rejected}\n`);
+  const part = ['--people', file, '--by', 'otto', '--reason', 'a test'];
+  await world.call('reject', held[0].plan, ...part);
+  const { out } = await world.call('explain', waits);
+  expect(out).toContain('the CRM says yes, and the opt-in awaits approval.');
+  expect(out).toContain('  awaits approval, not sent until then: create in ch_news\n');
+  expect(out).not.toContain('to send');
+  const later = (await world.call('explain', rejected)).out;
+  expect(later).toContain('the CRM says yes, and the opt-in was rejected by an operator.');
+  expect(later).toContain('  rejected, not sent: create in ch_news\n');
+  const recorded = (await world.call('explain', waits, '--offline')).out;
+  expect(recorded).toContain('ch_news: awaits a decision: create, because the CRM says so\n');
+  expect(recorded).not.toContain('unknown to');
+});
+
+test('what is recorded of a missing person never says that nothing is to do', async () => {
+  const world = await mirrored();
+  await world.call('sync');
+  world.people([{ email: bob, news: 'yes' }]);
+  await world.call('sync');
+  const { out } = await world.call('explain', ann, '--offline');
+  expect(out).toContain('ch_news: full runs decide, because the person is missing from the CRM\n');
+  expect(out).not.toContain('nothing to do');
 });

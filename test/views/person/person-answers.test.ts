@@ -78,6 +78,7 @@ const nothing: Evidence = {
   statedOut: [],
   problems: [],
   movedTo: [],
+  decisions: [],
 };
 const isIn = { is: 'opt_in', by: null } as const;
 const before = [write(noon)];
@@ -123,6 +124,18 @@ const rows: [reason: string, what: string, facts: Partial<Evidence>, sentence: s
     { contacts: [], wants: [{ news: 'opt_in' }] },
     'not subscribed, because nothing is recorded of the person; the CRM says yes.',
   ],
+  ...(
+    [
+      ['waiting', 'awaits approval'],
+      ['approved', 'is approved for the next run'],
+      ['rejected', 'was rejected by an operator'],
+    ] as const
+  ).map(([is, words]): [string, string, Partial<Evidence>, string] => [
+    'not-recorded',
+    `an opt-in that ${words}`,
+    { decisions: [{ op: 'create', channel: 'news', is }] },
+    `not subscribed, because nothing is recorded of the person; the CRM says yes, and the opt-in ${words}.`,
+  ]),
   ['not-recorded', 'no record', {}, 'not subscribed, because nothing is recorded of the person.'],
   [
     'left-all-mail',
