@@ -9,14 +9,20 @@ import { decisionOf, type DeciderFlags } from '../app/run/decider-options.ts';
 import type { CommandModule } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/failure-report.ts';
 
-type Flags = LookFlags & DeciderFlags;
+type Flags = LookFlags & DeciderFlags & { stop?: true };
 
 export const pause: CommandModule = {
-  options: { ...looking, 'reason <text>': 'why; `status` shows it', ...by },
+  options: {
+    ...looking,
+    stop: 'also stop the run in progress, as SIGTERM does',
+    'reason <text>': 'why; `status` shows it',
+    ...by,
+  },
   help:
     `sync and backfill end at once, with exit code ${exitCode('busy')}, until \`resume\`; plan, check, status and ` +
-    'runs go on working. A run that is under way goes on to its end: to stop that too, send it ' +
-    'SIGTERM or press Ctrl-C. Opt-outs of the CRM and erasures wait, too: to stop opt-ins alone, ' +
+    'runs go on working. A run that is under way goes on to its end: to stop that too, give ' +
+    '--stop, send it SIGTERM or press Ctrl-C. What it has done is recorded, and the next run does ' +
+    'the rest. Opt-outs of the CRM and erasures wait, too: to stop opt-ins alone, ' +
     'set policy.optIns to off instead.',
 
   /** Pausing again keeps the original time, and stores the newest reason with who gave it. */
@@ -26,10 +32,12 @@ export const pause: CommandModule = {
     const config = loadConfig(flags.config, shell.env);
     const { mirror, snapshot } = config;
     const { at, name, reason } = decision;
-    const now: Paused = { at, reason: reason ?? '', by: name };
+    const stopsUntil = flags.stop && at;
+    const now: Paused = { at, reason: reason ?? '', by: name, stopsUntil };
     const { after: paused = now } = movePaused(
       snapshot,
-      (before) => (before ? { ...(reason === null ? before : now), at: before.at } : now),
+      (before) =>
+        before ? { ...(reason === null ? before : now), at: before.at, stopsUntil } : now,
       decision,
     );
     const seen = see(config, false);
@@ -37,9 +45,11 @@ export const pause: CommandModule = {
       seen.snapshot !== undefined && runInProgress(seen.snapshot, seen.leased) !== undefined;
     seen.snapshot?.close();
     const document = { mirror, paused: tellPaused(paused), running };
-    const more = ['The run in progress goes on to its end; no further one begins.'];
+    const more = flags.stop
+      ? 'The run in progress stops once what it has sent is answered, and that is recorded.'
+      : 'The run in progress goes on to its end; no further one begins.';
     const head = `${mirror} is ${sayPaused(paused)}`;
-    return print({ document, lines: [head, ...(running ? more : [])] }, flags, shell);
+    return print({ document, lines: [head, ...(running ? [more] : [])] }, flags, shell);
   },
 };
 

@@ -44,6 +44,8 @@ export interface Paused {
   at: number;
   reason: string;
   by: string;
+  /** Until when runs had to have begun to be stopped by it, too; undefined if it stops none. */
+  stopsUntil?: number | undefined;
 }
 const stored = storedFact<Paused>('paused', 'the pause');
 

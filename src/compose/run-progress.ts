@@ -219,6 +219,8 @@ export interface ProgressOutlets {
   say?: ((line: string, measured: Measured) => void) | undefined;
   /** Stores the progress. It is called at intervals, and only if there is news. Never throws. */
   store?: ((measured: Measured) => void) | undefined;
+  /** Called at intervals, whether there is news or not. Never throws. */
+  beat?: (() => void) | undefined;
 }
 
 /** Returns where a command shows the progress of a run: nowhere if it is to be quiet. */
@@ -228,7 +230,7 @@ export function outletsOf(shell: Shell): ProgressOutlets {
 }
 
 /** Shows the progress of one run until it is closed. */
-export function createProgress({ draw, say, store }: ProgressOutlets, mirror: Pace) {
+export function createProgress({ draw, say, store, beat }: ProgressOutlets, mirror: Pace) {
   const { clock } = mirror;
   const meter = createMeter(mirror);
   let drawnMs = Number.NEGATIVE_INFINITY;
@@ -258,6 +260,7 @@ export function createProgress({ draw, say, store }: ProgressOutlets, mirror: Pa
     void repeat(act, everyMs).catch(() => undefined);
   if (draw ?? say) begin(show, draw ? waitingMs : plainMs);
   if (store) begin(keep, storeMs);
+  if (beat) begin(beat, storeMs);
   return {
     progress(progress: Progress): void {
       meter.hear(progress);

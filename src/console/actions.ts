@@ -93,6 +93,11 @@ function undoing(agreed: (form: z.infer<typeof sending>) => Record<string, strin
 /** Every action by the name in its address. */
 export const actions: Readonly<Record<string, Action>> = {
   pause: action(z.object({ reason: text }), ({ reason }) => ['pause', ...flags({ reason })]),
+  stop: action(z.object({ reason: text }), ({ reason }) => [
+    'pause',
+    '--stop',
+    ...flags({ reason }),
+  ]),
   resume: action(z.object({ reason: why }), ({ reason }) => ['resume', ...flags({ reason })]),
   'run-full': action(z.object({}), () => ['sync']),
   'run-fast': action(z.object({}), () => ['sync', '--fast']),

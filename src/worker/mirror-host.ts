@@ -179,14 +179,15 @@ async function runTick(state: State, tick: RunTick): Promise<Ran> {
       isOpen = true;
       const { mirror } = opened;
       refusePaused(mirror.snapshot.meta, state.config);
-      const { config, shell } = state;
+      const { config } = state;
       const isFirst = tick !== 'full' && isUnloaded(mirror);
       const options = isFirst ? { ...optionsOf('full'), because: [] } : optionsOf(tick);
       const { mode, writes } = options;
       const outlets = { say: state.log.going };
-      const followed = followRun(shell, mirror, { config, mode, writes, isForAll: true, outlets });
+      const about = { config, mode, writes, isForAll: true, outlets };
+      const followed = followRun(shellOf(state), mirror, about);
       const { progress, foresees } = followed;
-      const summary = await runNow(mirror, shellOf(state), {
+      const summary = await runNow(mirror, followed.shell, {
         ...options,
         progress,
         foresees,

@@ -135,6 +135,25 @@ describe('pause', () => {
     expect(existsSync(world.path)).toBe(false);
   });
 
+  test('with --stop, ends a run in progress as a signal does, and the next run does the rest', async () => {
+    const world = await mirrored();
+    world.server.delayMs = 3_000;
+    let paused: ReturnType<Mirrored['call']> | undefined;
+    world.server.watch.arrived = () => void (paused ??= world.call('pause', '--stop'));
+    const stopped = await world.call('sync', '--json');
+    expect(stopped).toMatchObject({ code: 143, json: { status: 'interrupted' } });
+    expect(stopped.err).toContain('a pause stops this run');
+    expect(await paused).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('stops once what it has sent is answered'),
+    });
+    world.server.delayMs = 0;
+    expect((await world.call('sync')).code).toBe(75);
+    await world.call('resume');
+    expect((await world.call('sync')).code).toBe(0);
+    expect(world.shown(ann)).toEqual({ ch_news: 'opt_in' });
+  });
+
   test('lets a run in progress end, and prevents the next one', async () => {
     const world = await mirrored();
     world.server.delayMs = 5;

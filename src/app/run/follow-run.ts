@@ -13,14 +13,16 @@ import {
   enterRun,
   type Pace,
 } from '../../compose/run-progress.ts';
-import { renderProblem } from '../../domain/errors.ts';
+import { Interrupted, renderProblem } from '../../domain/errors.ts';
+import { pausedOf } from '../../compose/mirror-files.ts';
 import type { Config } from '../../config/config.ts';
 import { intervalOf } from '../../config/schema/cron-pattern.ts';
 import { lasting } from '../../compose/output/format-values.ts';
 
 /**
- * Returns the hooks of a run. The caller closes them when the run has ended, which ends the line
- * and removes what was stored. Only a run about all people is stored for `status`.
+ * Returns the hooks of a run, and the shell that it runs in: `pause --stop` stops it, too. The
+ * caller closes them when the run has ended, which ends the line and removes what was stored. Only
+ * a run about all people is stored for `status`, and stopped by a pause.
  */
 export function followRun(
   shell: Shell,
@@ -35,8 +37,18 @@ export function followRun(
   const said = foreseeing(shell, mirror, about);
   const command = shell.argv?.[0] ?? '';
   const entry = writes && isForAll ? enterRun(mirror, { mode: about.mode, command }) : undefined;
-  const line = createProgress({ ...outlets, store: entry?.store }, mirror);
+  const { snapshot, clock } = mirror;
+  const since = clock.now();
+  const paused = new AbortController();
+  const beat = (): void => {
+    const { stopsUntil = 0 } = pausedOf(snapshot.meta) ?? {};
+    if (stopsUntil < since || paused.signal.aborted) return;
+    shell.note(`crm-mirror: ${mirror.name}: a pause stops this run; what it has done is recorded`);
+    paused.abort(new Interrupted('SIGTERM'));
+  };
+  const line = createProgress({ ...outlets, store: entry?.store, beat: entry && beat }, mirror);
   return {
+    shell: { ...shell, stop: AbortSignal.any([shell.stop, paused.signal]) },
     progress(progress: Progress): void {
       said.progress(progress);
       line.progress(progress);

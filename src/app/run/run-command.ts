@@ -117,9 +117,9 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
       isForAll: typeof wanted.mode === 'string',
       outlets: outletsOf(shell),
     });
-    const { progress, foresees } = followed;
+    const { progress, foresees, shell: steered } = followed;
     const view: Viewed = { plan: undefined, samples: [] };
-    const summary = await runNow(mirror, shell, {
+    const summary = await runNow(mirror, steered, {
       mode: wanted.mode,
       because: wanted.because,
       writes,
@@ -149,7 +149,7 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
     const isLeft = writes && summary.mode === 'undo' && deferredCount(summary.deferred) > 0;
     let code = exitCode(status);
     if (isLeft && status === 'done') code = exitCode('busy');
-    else if (status === 'interrupted') code = codeOfStop(shell.stop.reason);
+    else if (status === 'interrupted') code = codeOfStop(steered.stop.reason);
     else if (status === 'done' && flags.strict && known > 0) code = exitCode('rejected');
     const isWell = code === exitCode('done') && !summary.problems.some(({ isNew }) => isNew);
     const isQuiet = flags.quiet === true && writes && isWell;

@@ -104,6 +104,8 @@ function mainAct({ status, attention }: Standing): string {
   return mended?.code ?? 'run-full';
 }
 
+const stopping = { action: 'stop', label: 'Pause and stop the run', isGrave: true };
+
 function runForms(request: PageRequest, seen: Standing): Html | '' {
   if (request.user.role !== 'operator') return '';
   const { running, paused } = seen.status;
@@ -118,9 +120,10 @@ function runForms(request: PageRequest, seen: Standing): Html | '' {
     <details class="inline">
       <summary>Pause</summary>
       <p class="quiet">
-        No further run begins.${running ? ' The run in progress goes on to its end.' : ''}
+        No further run
+        begins.${running ? ' What a stopped run has done is recorded; the next does the rest.' : ''}
       </p>
-      ${actionForm(request, { action: 'pause', label: 'Pause', needsReason: true })}
+      ${actionForm(request, { action: 'pause', label: 'Pause', needsReason: true, ...(running && { second: stopping }) })}
     </details>`;
 }
 
