@@ -93,7 +93,7 @@ function undoing(agreed: (form: z.infer<typeof sending>) => Record<string, strin
 /** Every action by the name in its address. */
 export const actions: Readonly<Record<string, Action>> = {
   pause: action(z.object({ reason: text }), ({ reason }) => ['pause', ...flags({ reason })]),
-  stop: action(z.object({ reason: text }), ({ reason }) => [
+  'pause-stop': action(z.object({ reason: text }), ({ reason }) => [
     'pause',
     '--stop',
     ...flags({ reason }),

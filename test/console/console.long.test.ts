@@ -46,6 +46,20 @@ test.each(pages.filter(({ nav }) => nav !== undefined).map(({ path }) => [path])
   },
 );
 
+test('an operator stops the run in progress with a pause', async () => {
+  const world = await mirrored();
+  const running = await startConsole([world.file]);
+  const { page } = await look(running);
+  world.server.delayMs = 9_000;
+  const run = world.call('sync');
+  await page.goto(pathOf(''));
+  await page.locator('summary', { hasText: 'Pause' }).click();
+  await page.getByLabel('Reason').fill('the wrong export');
+  await page.getByRole('button', { name: 'Pause and stop the run' }).click();
+  expect((await run).code).toBe(143);
+  expect(running.failures).toEqual([]);
+});
+
 test('an operator pauses the mirror and ends the pause, with a reason that is kept', async () => {
   const world = await waiting();
   const running = await startConsole([world.file]);

@@ -104,7 +104,7 @@ function mainAct({ status, attention }: Standing): string {
   return mended?.code ?? 'run-full';
 }
 
-const stopping = { action: 'stop', label: 'Pause and stop the run', isGrave: true };
+const stopping = { action: 'pause-stop', label: 'Pause and stop the run', isGrave: true };
 
 function runForms(request: PageRequest, seen: Standing): Html | '' {
   if (request.user.role !== 'operator') return '';
