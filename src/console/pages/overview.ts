@@ -104,6 +104,7 @@ function mainAct({ status, attention }: Standing): string {
   return mended?.code ?? 'run-full';
 }
 
+const pausing = { action: 'pause', label: 'Pause', needsReason: true };
 const stopping = { action: 'pause-stop', label: 'Pause and stop the run', isGrave: true };
 
 function runForms(request: PageRequest, seen: Standing): Html | '' {
@@ -123,7 +124,7 @@ function runForms(request: PageRequest, seen: Standing): Html | '' {
         No further run
         begins.${running ? ' What a stopped run has done is recorded; the next does the rest.' : ''}
       </p>
-      ${actionForm(request, { action: 'pause', label: 'Pause', needsReason: true, ...(running && { second: stopping }) })}
+      ${actionForm(request, running ? { ...pausing, second: stopping } : pausing)}
     </details>`;
 }
 
