@@ -142,7 +142,7 @@ async function show(command: Command, shell: Shell): Promise<number> {
     const code = codeOf({ log, seen }, shell);
     const since = sinceOf(flags.since, seen.now) ?? 0;
     const documentOf = documentsOf(log);
-    const { rows, isPlan = false } = await rowsAbout(who, { log, seen });
+    const { rows, isPlan = false } = await rowsAbout(who, { log, seen }, since);
     const all = rows.map(documentOf);
     const { by = '' } = flags;
     const entries = (isPlan ? all : withSameTimes(all)).filter(
@@ -167,8 +167,9 @@ async function show(command: Command, shell: Shell): Promise<number> {
 async function rowsAbout(
   who: string,
   { log, seen }: Opened,
+  since: number,
 ): Promise<{ rows: StoredEntry[]; isPlan?: boolean }> {
-  if (who === '') return { rows: log.noWrites({}).toReversed(), isPlan: true };
+  if (who === '') return { rows: log.noWrites({ from: since }).toReversed(), isPlan: true };
   const word = wordOf(who);
   const ofPlan = isHash(word, 16) ? log.aboutPlan(word) : [];
   if (ofPlan.length > 0) return { rows: ofPlan, isPlan: true };

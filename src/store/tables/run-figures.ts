@@ -137,10 +137,10 @@ export function figuresIn(db: Statements) {
        where at >= ? and changed > 0 and t.value ->> '$.state' = 'acked'
        group by 1, 2, 3 order by 1 desc, 2, 3`,
     ),
-    /** Counts the runs of a day that changed anything. */
-    changingRuns: db.number<{ day: string }>(
+    /** Counts the runs of a day that changed anything, from the same time on. */
+    changingRuns: db.number<{ day: string; since: number }>(
       `select count(*) from run_figures
-       where changed > 0 and at >= unixepoch(@day) * 1000
+       where changed > 0 and at >= max(unixepoch(@day) * 1000, @since)
          and at < unixepoch(@day, '+1 day') * 1000`,
     ),
     /** Deletes the rows of runs that ended before `before`, and of the days before. */

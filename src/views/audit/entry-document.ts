@@ -162,7 +162,8 @@ export function entryParts(
   }
   for (const [name, value] of Object.entries(entry)) {
     if (hidden.has(name) || value === null || value === '') continue;
-    facts.push([names[name] ?? name, text(value)]);
+    const isCause = type === 'run' && name === 'by';
+    facts.push([isCause ? 'begun by' : (names[name] ?? name), text(value)]);
   }
   const { evidence, statement, signer } = entry;
   const isText = (value: unknown): value is string => typeof value === 'string';
@@ -185,8 +186,10 @@ export function entryParts(
     const title = [`${who} ${done}`, ...changeSpans(entry), isText(reason) ? `: ${reason}` : ''];
     return { title, facts: about === '' ? others : [['about', about], ...others] };
   }
-  const title = type === 'decision' ? `${text(entry['what'])}${word('about')}` : titles[type];
-  return { title, facts };
+  if (type === 'decision') return { title: `${text(entry['what'])}${word('about')}`, facts };
+  // a run began: full, anna on mail-1
+  const which = type === 'run' ? [entry['mode'], name].filter(isText).join(', ') : '';
+  return { title: `${titles[type]}${which === '' ? '' : `: ${which}`}`, facts };
 }
 
 /** Counts what a decision was about:  (660 × create in Newsletter) */

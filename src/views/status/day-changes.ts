@@ -18,7 +18,7 @@ export function readDays({ figures }: Snapshot, mirror: string, since: number): 
   return [...days].map(([day, rows]) => {
     const changes: ToldChanges = { contacts: {}, templates: {} };
     for (const { kind, op, n } of rows) changes[pluralOf(kind)][op] = { acked: n };
-    return { day, mirror, runs: figures.changingRuns({ day }), changes };
+    return { day, mirror, runs: figures.changingRuns({ day, since }), changes };
   });
 }
 
