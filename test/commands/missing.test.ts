@@ -27,7 +27,7 @@ function wait(world: Mirrored, ms: number): void {
 test('explain names the time when a missing person becomes due', async () => {
   const world = await missing({ deletes: 'created' });
   const { out } = await world.call('explain', ann);
-  expect(out).toMatch(/not in the CRM in 1 readings, .*; due after 2 readings and 20 h/);
+  expect(out).toMatch(/not in the CRM in 1 reading, .*; due after 2 readings and 20 h/);
   expect((await world.call('status')).out).toMatch(/^ +missing +1 person, 0 for long enough$/m);
 });
 

@@ -88,8 +88,9 @@ export function absenceOf(
 /** Formats the absence of one person. */
 export function absenceWords(absence: NonNullable<ReturnType<typeof absenceOf>>): string {
   const { readings, first, last, missingMs, due, needs, deletedInMs } = absence;
-  const since = `not in the CRM in ${readings} readings, ${first} to ${last} (${lasting(missingMs)})`;
-  if (!due) return `${since}; due after ${needs.readings} readings and ${lasting(needs.ms)}`;
+  const since = `not in the CRM in ${counted(readings, 'reading')}, ${first} to ${last} (${lasting(missingMs)})`;
+  if (!due)
+    return `${since}; due after ${counted(needs.readings, 'reading')} and ${lasting(needs.ms)}`;
   return `${since}; due${deletedInMs === null ? '' : `, deleted ${laterWords(deletedInMs)}`}`;
 }
 

@@ -296,7 +296,7 @@ function platformLines({ platform }: PersonDocument): string[] {
   });
 }
 
-function decisionItem({ crm, platform }: PersonDocument, channel: Channel): Item {
+function decisionItem({ crm, platform, snapshot }: PersonDocument, channel: Channel): Item {
   const { decision, tried, gates: asked, by, problem, stoppedBy, desired, observed } = channel;
   // The rule or gate that decided.
   const rule = [...tried, ...asked].find(({ id }) => id === by);
@@ -322,6 +322,10 @@ function decisionItem({ crm, platform }: PersonDocument, channel: Channel): Item
     notes: [
       ...columnLines(channel.channel, crm.records),
       `${wish}; recorded ${was}; the platform shows ${state}${whose}`,
+      // A look at one person proves no absence.
+      ...(by === 'gone-kept' && snapshot?.absence?.due
+        ? ['a full run counts the person as missing, and decides by policy.absent']
+        : []),
       ...(settlement
         ? [
             `resolved as an opt-${settlement.as} by ${settlement.by}, ${settlement.at}: ` +

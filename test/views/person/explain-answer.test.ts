@@ -95,12 +95,20 @@ test('an opt-in that awaits approval or was rejected is never called one to send
   expect(recorded).not.toContain('unknown to');
 });
 
-test('what is recorded of a missing person never says that nothing is to do', async () => {
+test('of a missing person explain says that full runs decide, and what they count', async () => {
   const world = await mirrored();
+  const deletes = { percent: 0, floor: 0 };
+  world.config({ guards: { deletes, absentReadings: 1, absentFor: '0s' } });
   await world.call('sync');
   world.people([{ email: bob, news: 'yes' }]);
   await world.call('sync');
+  const due = (await world.call('explain', ann)).out;
+  expect(due).toContain(
+    '      a full run counts the person as missing, and decides by policy.absent\n',
+  );
   const { out } = await world.call('explain', ann, '--offline');
-  expect(out).toContain('ch_news: full runs decide, because the person is missing from the CRM\n');
+  expect(out).toContain(
+    'ch_product: full runs decide, because the person is missing from the CRM\n',
+  );
   expect(out).not.toContain('nothing to do');
 });
