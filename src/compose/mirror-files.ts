@@ -4,7 +4,7 @@
  * it lacks everything that happened since. Until a run has listed the platform, nothing recorded in
  * it counts, and every run is full.
  */
-import { type Meta, storedFact } from '../store/database/meta-table.ts';
+import { copiedAt, copiedKey, type Meta, storedFact } from '../store/database/meta-table.ts';
 import { takeLease } from '../store/database/writer-lease.ts';
 import { openSnapshot } from '../store/open-snapshot.ts';
 import type { Snapshot } from '../store/snapshot.ts';
@@ -19,17 +19,6 @@ import { type BackupPart, copyOfText } from '../store/database/database-backup.t
 import { readMemory } from '../store/memory/memory.ts';
 import { join } from 'node:path';
 import { tmpdir } from 'node:os';
-
-const copiedKey = 'copied-at';
-
-/**
- * Returns when the backup was made, in milliseconds since the epoch, or undefined if the snapshot
- * was not restored or a full run has updated it since.
- */
-export function copiedAt(meta: Meta): number | undefined {
-  const text = meta.get(copiedKey);
-  return text === undefined ? undefined : Number(text);
-}
 
 /** Removes the mark after a run that has listed the whole platform. */
 export function clearRestored({ meta, transaction }: Snapshot, summary: Summary): void {

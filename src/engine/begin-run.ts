@@ -86,7 +86,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): RunResults {
   const cursor = writes
     ? snapshot.transaction(() => start(run, begun, options))
     : loadCursor(snapshot, begun.contacts, options);
-  const { unsigned, ...approved } = approvalsOf(run, approve);
+  const { notes: onApprovals, ...approved } = approvalsOf(run, approve);
   const notes = mirror.notes.map((reason): Problem => ({ code: 'note', reason }));
   const { ended: endedBefore } = locks.count();
   // This comes last, because a run that has begun must end.
@@ -109,7 +109,7 @@ export function beginRun(mirror: Mirror, options: RunOptions): RunResults {
     known: new Map(),
     unread: undefined,
     reasons: quarantined ? inQuarantine : [],
-    notes: [...notes, ...unsigned, ...(quarantined ? [] : inQuarantine)],
+    notes: [...notes, ...onApprovals, ...(quarantined ? [] : inQuarantine)],
     because: run.mode === 'full' ? [...(options.because ?? [])] : [],
     plan: undefined,
     forecast: undefined,

@@ -13,7 +13,7 @@ import {
   waiterFor,
 } from './database/database-access.ts';
 import { fenceIn, type Token } from './database/writer-lease.ts';
-import { metaIn } from './database/meta-table.ts';
+import { copiedKey, metaIn } from './database/meta-table.ts';
 import { isCurrent, migrate, versionOf } from './database/schema.ts';
 import { statementsOf, transactionsOf } from './database/prepared-statements.ts';
 import { stagingTables } from './staging/staging-tables.ts';
@@ -156,7 +156,7 @@ function snapshotOf(
     transaction: (work) => within(() => immediate(() => checked(work)), work),
     copy: async (file, { at, signal }) => {
       const note = (copy: Database.Database): void => {
-        if (at !== undefined) metaIn(statementsOf(copy)).set('copied-at', String(at));
+        if (at !== undefined) metaIn(statementsOf(copy)).set(copiedKey, String(at));
       };
       return copyOf(db, file, { signal, note });
     },

@@ -9,7 +9,7 @@ import { diskOf } from '../store/database/snapshot-folder.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import type { LockStore } from '../compose/queues/lock-store.ts';
 import { aliveMs } from '../compose/queues/node-heartbeat.ts';
-import { copiedAt } from '../compose/mirror-files.ts';
+import { copiedAt } from '../store/database/meta-table.ts';
 
 /** This worker's side of the lock of one mirror. */
 export type MirrorLock = ReturnType<typeof createMirrorLock>;

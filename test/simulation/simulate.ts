@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Summary } from '../../src/engine/report/run-summary.ts';
+import { copiedKey } from '../../src/store/database/meta-table.ts';
 import type { Mirror } from '../../src/engine/context/mirror-context.ts';
 import {
   checkEnd,
@@ -165,7 +166,7 @@ async function take(stage: Stage, step: Step): Promise<void> {
   else if (step.is === 'remap') world.remap();
   else if (step.is === 'jump') jump(stage, step.seconds, 'our clock jumps between runs');
   else if (step.is === 'loss') await lose(stage, 'loss');
-  else if (step.is === 'backup') backUp(stage.path);
+  else if (step.is === 'backup') backUp(stage.path, world.clock.now() + stage.aheadMs);
   else if (step.is === 'restore') await lose(stage, 'restore');
   else if (step.is === 'approve' || step.is === 'reject') decideAbout(stage, step);
   else if (step.is === 'resolve') await resolveConflict(stage, step);
@@ -209,14 +210,14 @@ async function lose(stage: Stage, by: 'loss' | 'restore'): Promise<void> {
 }
 
 /** As `backup` does it: the copy says when it was made. */
-function backUp(path: string): void {
+function backUp(path: string, at: number): void {
   if (!existsSync(path)) return;
   rmSync(`${path}-backup`, { force: true });
   const db = new Database(path);
   db.exec(`vacuum into '${path}-backup'`);
   db.close();
   const copy = new Database(`${path}-backup`);
-  copy.exec("insert or replace into meta values ('copied-at', '1')");
+  copy.prepare('insert or replace into meta values (?, ?)').run(copiedKey, String(at));
   copy.close();
 }
 

@@ -43,6 +43,7 @@ import { hasDeferred } from './plan-rules.ts';
 import {
   approvalsInForce,
   approvePlan,
+  endRestored,
   isAnyLeft,
   noteDecision,
   sayUnsigned,
@@ -139,8 +140,8 @@ export function keepPlan(run: RunContext, plan: string | undefined): void {
 }
 
 /**
- * Approves what remains of the plan that `approve` names, if any, and ends old rejections. Returns
- * the approvals in force, and notes about those that lack signatures.
+ * Approves what remains of the plan that `approve` names, if any, and ends old rejections, and
+ * approvals from before a restored backup. Returns the approvals in force, and notes about others.
  */
 export function approvalsOf(
   { snapshot, writes, clock, approvers, undo }: RunContext,
@@ -150,6 +151,7 @@ export function approvalsOf(
   const at = clock.now();
   if (writes && holds.rejections().length > 0)
     transaction(() => holds.endRejections({ at, before: at - rejectedForMs }));
+  const restored = endRestored(snapshot, { approvers, now: at }, { writes });
   let hasApproved = false;
   if (approve && writes) {
     const { plan, by, reason, caller } = approve;
@@ -162,7 +164,7 @@ export function approvalsOf(
     ({ undoes }) => (undoes !== null) === (undo !== undefined),
   );
   const unsigned = sayUnsigned(snapshot, { approvers, now: at });
-  return { approvals, hasApproved, unsigned };
+  return { approvals, hasApproved, notes: [...restored, ...unsigned] };
 }
 
 /**

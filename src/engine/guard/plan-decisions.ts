@@ -21,6 +21,8 @@
  * A signature is about one part of a plan: exactly the changes that it contains, for one mirror and
  * account. It counts for seven days if the key that the configuration now has for this name made
  * it. The snapshot stores signatures, but only this verification, in each run, makes them count.
+ * Approvals and signatures from before a restored backup count no more: since then, they may have
+ * been used, or a later decision may have replaced them.
  *
  *   valid signatures   stored decision      the part
  *   fewer than needed  pending              awaits approval, as "1 of 2 approvals"
@@ -49,6 +51,7 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import { boundTo } from '../account/account-binding.ts';
 import type { Approvers } from '../context/mirror-context.ts';
 import type { OnlyPeople } from '../context/people-selection.ts';
+import { copiedAt } from '../../store/database/meta-table.ts';
 import { weekMs } from '../report/guard-rules.ts';
 import { notRejectable, sayPending, signing, undoNotRejectable } from '../report/guard-text.ts';
 
@@ -113,9 +116,17 @@ export interface PendingApproval {
   need: number;
 }
 
+/**
+ * Returns the time, in milliseconds since the epoch, up to which approvals and signatures do not
+ * count: a week ago, or when a restored backup was made.
+ */
+function endOfOld({ meta }: Snapshot, now: number): number {
+  return Math.max(now - weekMs, copiedAt(meta) ?? 0);
+}
+
 /** Returns the approvals in force, oldest first. */
 export function approvalsInForce(snapshot: Snapshot, { approvers, now }: Verified) {
-  const stored = snapshot.holds.approvals(now - weekMs);
+  const stored = snapshot.holds.approvals(endOfOld(snapshot, now));
   if (!approvers) return stored;
   return stored.flatMap((approval) => {
     const valid = validSignatures(snapshot, approval.id, { approvers, now });
@@ -157,7 +168,7 @@ export function pendingApprovals(
 export function sayUnsigned(snapshot: Snapshot, { approvers, now }: Verified): Problem[] {
   if (!approvers) return [];
   const inForce = approvalIds(snapshot, { approvers, now });
-  const stored = snapshot.holds.approvals(now - weekMs);
+  const stored = snapshot.holds.approvals(endOfOld(snapshot, now));
   return stored
     .filter(({ id }) => !inForce.includes(id))
     .map(({ id }) => {
@@ -166,6 +177,28 @@ export function sayUnsigned(snapshot: Snapshot, { approvers, now }: Verified): P
       const reason = `the approval of ${id} lacks valid signatures and releases nothing: ${pending}`;
       return { code: 'note', reason, fix: `sign it: \`crm-mirror ${signing(id)}\`` };
     });
+}
+
+/**
+ * Ends the approvals and signatures from before a restored backup, if the run `writes`. Returns a
+ * note for each of them whose changes still wait.
+ */
+export function endRestored(
+  { holds, meta, transaction }: Snapshot,
+  { approvers, now }: Verified,
+  { writes }: { writes: boolean },
+): Problem[] {
+  const before = copiedAt(meta);
+  if (before === undefined) return [];
+  const ended = holds
+    .approvals(now - weekMs)
+    .filter(({ id, at }) => at <= before && holds.size(id).waiting > 0);
+  if (writes) transaction(() => holds.endApprovals({ at: now, before }));
+  return ended.map(({ id }) => {
+    const reason = `the approval of ${id} is older than the restored backup, and releases nothing`;
+    const command = approvers ? signing(id) : `approve ${id}`;
+    return { code: 'note', reason, fix: `if it is still right, \`crm-mirror ${command}\`` };
+  });
 }
 
 /** Approves what awaits approval under a plan, or a part of it, and nothing else. */
@@ -445,9 +478,10 @@ function validity(
   { approvers, now }: { approvers: Approvers; now: number },
 ) {
   const about = storedPart(snapshot, part);
+  const old = endOfOld(snapshot, now);
   return ({ signature, ...told }: ApprovalSignature): boolean => {
     const key = Object.hasOwn(approvers.keys, told.name) ? approvers.keys[told.name] : undefined;
-    if (key === undefined || told.at <= now - weekMs || told.at > now + aheadMs) return false;
+    if (key === undefined || told.at <= old || told.at > now + aheadMs) return false;
     return isSignedBy(key, statementOf(snapshot, about, { approvers, ...told }), signature);
   };
 }

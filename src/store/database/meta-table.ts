@@ -39,3 +39,15 @@ export function metaIn(db: Statements) {
 }
 
 export type Meta = ReturnType<typeof metaIn>;
+
+/** Names the time of a backup, in the backup itself. */
+export const copiedKey = 'copied-at';
+
+/**
+ * Returns when the backup was made, in milliseconds since the epoch, or undefined if the snapshot
+ * was not restored or a full run has updated it since.
+ */
+export function copiedAt(meta: Meta): number | undefined {
+  const text = meta.get(copiedKey);
+  return text === undefined ? undefined : Number(text);
+}

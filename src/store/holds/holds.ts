@@ -478,6 +478,13 @@ function decisionsIn(db: Statements) {
   );
   const unsign = db.run<[id: string]>('delete from approval_signature where decision = ?');
   const end = db.run<[at: number, id: string]>('update decision set ended_at = ? where id = ?');
+  const endOld = db.run<{ before: number; at: number }>(
+    `update decision set ended_at = @at
+     where verdict = 'approved' and ended_at is null and at <= @before`,
+  );
+  const unsignOld = db.run<{ before: number }>(
+    'delete from approval_signature where at <= @before',
+  );
   return {
     /**
      * Stores a decision about all that is listed under its id, with these holds. It counts as
@@ -517,6 +524,11 @@ function decisionsIn(db: Statements) {
     end(id: string, at: number): void {
       end(at, id);
       unsign(id);
+    },
+    /** Ends the approvals from `before` or earlier likewise; both times in epoch milliseconds. */
+    endApprovals(of: { before: number; at: number }): void {
+      endOld(of);
+      unsignOld(of);
     },
     /** Ends, at `at`, the rejections from `before` or earlier; both in epoch milliseconds. */
     endRejections: db.run<{ before: number; at: number }>(

@@ -111,3 +111,17 @@ test('a signature that was used counts for no later change of the same content',
   for (const { number: _, ...one } of used) expect(() => put(plan, one)).toThrow('not valid');
   expect((await stage.sync(fast)).contacts.applied['opt_in']).toBe(0);
 });
+
+test('signatures from before a restored backup approve nothing', async () => {
+  const { stage, sign } = await signed();
+  exportOf(stage, range(0, 24));
+  const { plan } = await stage.sync();
+  sign('ben', sign('ada', plan).next);
+  const { meta, transaction } = stage.snapshot;
+  transaction(() => meta.set('copied-at', `${stage.clock.now()}`));
+  expect((await stage.sync({ restored: true })).contacts.held.opt_in).toBe(4);
+  transaction(() => meta.drop('copied-at'));
+  sign('ada', plan);
+  expect((await stage.sync()).contacts.held.opt_in).toBe(4);
+  expect(stage.emulator.world.contact(person(20).email)).toBeUndefined();
+});

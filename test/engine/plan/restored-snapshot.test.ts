@@ -2,10 +2,18 @@
 import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { approvePlan, rejectPlan } from '../../../src/engine/guard/plan-decisions.ts';
 import { openSnapshot } from '../../../src/store/open-snapshot.ts';
 import { toSend } from '../../support/emulator/emulator-stage.ts';
-import { hearing, openStage, type StageOptions, shown } from '../../support/engine/engine-stage.ts';
+import { deletes, exportOf, flag, mirrored, range } from '../../support/engine/change-volume.ts';
+import {
+  hearing,
+  openStage,
+  shown,
+  type Stage,
+  type StageOptions,
+} from '../../support/engine/engine-stage.ts';
 import { scratchFolder } from '../../support/waiting.ts';
 
 const ANN = 'ann@example.com';
@@ -158,4 +166,58 @@ test('a contact made since the backup is adopted long after it, and nobody depar
   await says('yes');
   expect(shown(stage, bob.email)).toBe('opt_out');
   expect(heard).toEqual([]);
+});
+
+describe('an approval from before a restored backup', () => {
+  const decision = (stage: Stage) => ({ at: stage.clock.now(), by: 'anna', reason: 'looked' });
+
+  /** Four are flagged, which is too many; it is approved, and then the backup is made. */
+  async function approved() {
+    const folder = scratchFolder();
+    const [path, copy] = [join(folder, 'snapshot.sqlite'), join(folder, 'backup.sqlite')];
+    const stage = await mirrored({ path });
+    exportOf(stage, [...[0, 1, 2, 3].map(flag), ...range(4, 20)]);
+    const { plan } = await stage.sync();
+    const decide = (what: typeof approvePlan) =>
+      what(stage.snapshot, { plan, only: {}, decision: decision(stage) });
+    decide(approvePlan);
+    const never = new AbortController();
+    const at = stage.clock.now();
+    (await stage.snapshot.copy(copy, { at, signal: never.signal })).name();
+    await stage.clock.advance(hour);
+    const restore = (): void => {
+      stage.snapshot.close();
+      for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true });
+      copyFileSync(copy, path);
+      stage.snapshot = openSnapshot(path);
+    };
+    return { stage, plan, decide, restore };
+  }
+
+  test('releases nothing that was rejected after the backup, and a note says so', async () => {
+    const { stage, plan, decide, restore } = await approved();
+    decide(rejectPlan);
+    restore();
+    for (const writes of [false, true]) {
+      expect(await stage.sync({ restored: true, writes })).toMatchObject({
+        status: 'held',
+        contacts: { held: { delete: 4 } },
+        reasons: expect.arrayContaining([
+          `the approval of ${plan} is older than the restored backup, and releases nothing ` +
+            `→ if it is still right, \`crm-mirror approve ${plan}\``,
+        ]),
+      });
+    }
+    // The mark of the backup is dropped, and the approval stays ended.
+    stage.snapshot.transaction(() => stage.snapshot.meta.drop('copied-at'));
+    expect((await stage.sync()).contacts.held.delete).toBe(4);
+    expect(deletes(stage)).toBe(0);
+  });
+
+  test('is given again, also before the first run', async () => {
+    const { stage, decide, restore } = await approved();
+    restore();
+    decide(approvePlan);
+    expect((await stage.sync({ restored: true })).contacts.applied).toMatchObject({ delete: 4 });
+  });
 });

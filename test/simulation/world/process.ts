@@ -1,7 +1,8 @@
 /** One process of crm-mirror, from its start to its end, on the files that the one before left. */
 import { createHash } from 'node:crypto';
 import { type AuditTrail, knownHead, noteGap } from '../../../src/store/memory/audit-trail.ts';
-import { clearRestored, copiedAt } from '../../../src/compose/mirror-files.ts';
+import { clearRestored } from '../../../src/compose/mirror-files.ts';
+import { copiedAt } from '../../../src/store/database/meta-table.ts';
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { Busy, Interrupted, isExpected, Unavailable } from '../../../src/domain/errors.ts';
 import { byGuard } from '../../../src/domain/guard-classes.ts';
