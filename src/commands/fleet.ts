@@ -169,7 +169,7 @@ async function configsOf(
   return { usable: [load(config)], unusable: [] };
 }
 
-/** Does the same for a folder, whose files `load` reads. */
+/** Returns the mirrors of a folder, whose files `load` reads, and the files that are unusable. */
 async function readFolder(folder: string, load: (file: string) => Workable, shell: Shell) {
   const { note } = shell;
   const { read } = openMirrorFolder({ folder, clock: systemClock, load, note });

@@ -223,7 +223,7 @@ async function runAs(user: User, shell: Shell, argv: readonly string[]): Promise
   return { code, out: lines.join('\n'), err: notes.join('\n'), lines: [...lines, ...notes] };
 }
 
-/** The same with the next runs. */
+/** The status of a mirror with its next runs. */
 export type PageStatusAndNext = Standing & { next: NextRuns };
 
 /** How many processes, and how many questions to the CRM or the platform, go on at once. */

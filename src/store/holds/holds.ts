@@ -118,7 +118,7 @@ export interface ChangeCount {
   n: number;
 }
 
-/** Changes of people of whom the same was known, and of whom the CRM says the same now. */
+/** Changes of people who had the same state before, and have the same one in the CRM now. */
 export interface BeforeAndNow {
   op: Op;
   part: string;

@@ -1,4 +1,4 @@
-/** What the memory has of a person, as far as it can be read; and whom a search means. */
+/** Reads what the memory has of a person, and finds the people that a search means. */
 import { decodeEntry } from '../../store/memory/audit-entry.ts';
 import { faultOf, knownHead } from '../../store/memory/audit-trail.ts';
 import { verifyLog } from '../../store/memory/verify-log.ts';
