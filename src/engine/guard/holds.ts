@@ -45,7 +45,6 @@ import {
   approvePlan,
   endRestored,
   isAnyLeft,
-  noteDecision,
   sayUnsigned,
 } from './plan-decisions.ts';
 
@@ -191,13 +190,14 @@ export function* approveThisPlan(
   if (guarded.countChanges() === 0) return undefined;
   const decision = { at: run.clock.now(), by, reason };
   yield* addHolds(run);
-  snapshot.transaction(() => {
+  const id = snapshot.transaction(() => {
     keepPlan(run, own);
-    holds.decide({ id: own, plan: own, verdict: 'approved', ...decision });
-    noteDecision(snapshot, 'approve', { plan: own, caller, ...decision });
+    // What was rejected of this plan stays so.
+    const { part = own } = approvePlan(snapshot, { plan: own, only: {}, decision, caller });
+    return part;
   });
-  guarded.release(own);
-  return [...approvals, ...holds.approvals(0).filter(({ id }) => id === own)];
+  guarded.release(id);
+  return [...approvals, ...holds.approvals(0).filter((one) => one.id === id)];
 }
 
 /**

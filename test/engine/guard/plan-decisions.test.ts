@@ -270,3 +270,22 @@ describe('a rejected change', () => {
     ).toEqual([3]);
   });
 });
+
+test('a run that approves its own plan leaves rejected what was rejected of it', async () => {
+  const stage = await mirrored();
+  exportOf(stage, range(0, 25));
+  const { plan } = await stage.sync();
+  reject(stage, plan, file('1020'));
+  // The others are gone for a while, and then the same plan comes again.
+  exportOf(stage, range(0, 21));
+  await stage.sync();
+  exportOf(stage, range(0, 25));
+  const approved = await stage.sync({ mode: 'fast', approve: approving(plan) });
+  expect(approved).toMatchObject({ plan, contacts: { applied: { create: 4 } } });
+  for (const mode of ['fast', 'full'] as const)
+    expect(await stage.sync({ mode })).toMatchObject({
+      status: 'done',
+      contacts: { applied: { create: 0 }, held: { opt_in: 0 } },
+    });
+  expect(stage.emulator.world.contact(person(20).email)).toBeUndefined();
+});
