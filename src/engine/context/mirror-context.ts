@@ -56,7 +56,7 @@ export interface Mirror {
   approvers?: Approvers | undefined;
   /** The audit log; undefined if none is wanted, or for a plan, which writes nothing. */
   audit?: AuditTrail | undefined;
-  /** The most recorded people with whom a fast run compares its reading in memory. */
+  /** The most recorded people that a fast run compares with its reading in memory. */
   mostCompared?: number | undefined;
   /** The number of people to begin with; undefined if there is no such limit. */
   sample?: number | undefined;

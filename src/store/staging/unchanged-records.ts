@@ -21,8 +21,8 @@
  * So a record that is not staged shares neither key nor id with one that is. All that it would add
  * to the results is to be counted as valid. The table `rest` has the keys that are recorded or have
  * stated something, except those of people who were seen. Queries about everybody who is recorded
- * ask about these alone. Whoever is looked up by key or id is staged before, so that a decision
- * about a relative finds the same rows.
+ * ask about these alone. A person who is looked up by key or id is staged before, so that a
+ * decision about a relative finds the same rows.
  */
 import type { DesiredRow, Key, RecordTypeName } from '../../domain/record.ts';
 import { storedJson } from '../../domain/stored-json.ts';
@@ -189,7 +189,7 @@ export function unchangedIn(db: Statements, stage: (row: DesiredRow, seq: number
     clear(): void {
       people = undefined;
     },
-    /** Begins to read the recorded people, of whom there are `size`. `parts`: the channels. */
+    /** Begins to read the `size` recorded people. `parts`: the channels. */
     begin(size: number, parts: readonly string[]): void {
       db.exec('delete from temp.rest');
       people = settledPeople(size, parts);
