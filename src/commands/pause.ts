@@ -32,12 +32,11 @@ export const pause: CommandModule = {
     const config = loadConfig(flags.config, shell.env);
     const { mirror, snapshot } = config;
     const { at, name, reason } = decision;
-    const stopsUntil = flags.stop && at;
-    const now: Paused = { at, reason: reason ?? '', by: name, stopsUntil };
+    const isStop = flags.stop;
+    const now: Paused = { at, reason: reason ?? '', by: name, isStop };
     const { after: paused = now } = movePaused(
       snapshot,
-      (before) =>
-        before ? { ...(reason === null ? before : now), at: before.at, stopsUntil } : now,
+      (before) => (before ? { ...(reason === null ? before : now), at: before.at, isStop } : now),
       decision,
     );
     const seen = see(config, false);

@@ -33,8 +33,8 @@ export interface Paused {
   at: number;
   reason: string;
   by: string;
-  /** Until when runs had to have begun to be stopped by it, too; undefined if it stops none. */
-  stopsUntil?: number | undefined;
+  /** Whether it also stops the run in progress. None begins while the mirror is paused. */
+  isStop?: boolean | undefined;
 }
 const stored = storedFact<Paused>('paused', 'the pause');
 

@@ -3,8 +3,14 @@ import { expect, test } from 'vitest';
 import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import { look, startConsole, viewer } from '../support/console/running-console.ts';
 
-/** The forms that change nothing of a mirror: the session, and a search. */
-const harmless = ['POST /people', 'POST /m/:mirror/people', 'POST /sign-in', 'POST /sign-out'];
+/** The forms that change nothing of a mirror: the session, and searches for a person. */
+const harmless = [
+  'POST /people',
+  'POST /m/:mirror/people',
+  'POST /m/:mirror/audit',
+  'POST /sign-in',
+  'POST /sign-out',
+];
 
 /** The forms that have the CRM or the platform asked: as guarded as the actions. */
 const questions = [

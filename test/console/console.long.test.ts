@@ -51,7 +51,9 @@ test('an operator stops the run in progress with a pause', async () => {
   const running = await startConsole([world.file]);
   const { page } = await look(running);
   world.server.delayMs = 9_000;
+  const begun = new Promise<void>((resolve) => (world.server.watch.arrived = () => resolve()));
   const run = world.call('sync');
+  await begun;
   await page.goto(pathOf(''));
   await page.locator('summary', { hasText: 'Pause' }).click();
   await page.getByLabel('Reason').fill('the wrong export');

@@ -37,12 +37,9 @@ export function followRun(
   const said = foreseeing(shell, mirror, about);
   const command = shell.argv?.[0] ?? '';
   const entry = writes && isForAll ? enterRun(mirror, { mode: about.mode, command }) : undefined;
-  const { snapshot, clock } = mirror;
-  const since = clock.now();
   const paused = new AbortController();
   const beat = (): void => {
-    const { stopsUntil = 0 } = pausedOf(snapshot.meta) ?? {};
-    if (stopsUntil < since || paused.signal.aborted) return;
+    if (!pausedOf(mirror.snapshot.meta)?.isStop || paused.signal.aborted) return;
     shell.note(`crm-mirror: ${mirror.name}: a pause stops this run; what it has done is recorded`);
     paused.abort(new Interrupted('SIGTERM'));
   };
