@@ -28,6 +28,7 @@ let quick: Quick;
 beforeAll(async () => {
   redis = await ownRedis();
   quick = connectQuickly(redis.url);
+  await quick.ask(() => quick.redis.ping());
 });
 beforeEach(async () => redis.flush());
 afterAll(async () => {
