@@ -112,7 +112,8 @@ function conditionsOf(flags: Flags, shell: Shell): Conditions {
       drawnMs = nowMs;
       const count =
         of === undefined ? withCommas(done) : `${withCommas(done)} of ${withCommas(of)}`;
-      shell.progress(`rehearsal: ${stage} ${kind}s: ${count}`);
+      const what = stage === 'asking' ? 'asking the platform' : `${stage} ${kind}s: ${count}`;
+      shell.progress(`rehearsal: ${what}`);
     },
     limits,
     faults,
