@@ -102,14 +102,16 @@ function conditionsOf(flags: Flags, shell: Shell): Conditions {
   // Mistakes in these must be reported before anything is read.
   createEmulator({ clock: systemClock, random: seeded(seed), limits, faults, quirks }).close();
   let drawnMs = -redrawMs;
+  let drawn = '';
   return {
     ...modeOf(flags),
     only: onlyOf(flags.only),
     onlyPeople: people === undefined ? undefined : readOnlyPeople(people),
     progress: ({ stage, kind, done, of }) => {
       const nowMs = systemClock.monotonic();
-      if (nowMs - drawnMs < redrawMs) return;
+      if (stage === drawn && nowMs - drawnMs < redrawMs) return;
       drawnMs = nowMs;
+      drawn = stage;
       const count =
         of === undefined ? withCommas(done) : `${withCommas(done)} of ${withCommas(of)}`;
       const what = stage === 'asking' ? 'asking the platform' : `${stage} ${kind}s: ${count}`;
