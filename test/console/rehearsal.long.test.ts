@@ -85,6 +85,7 @@ test('a rehearsal that takes long shows its progress, and can be stopped', async
   await page.goto('/m/world/rehearsal');
   await page.getByRole('button', rehearse).click();
   await page.getByText('The next run is being rehearsed.').waitFor();
+  await page.getByText('Listing contacts').waitFor();
   expect(await faultsOf(page)).toEqual([]);
   const before = page.url();
   await page.getByRole('button', { name: 'Stop' }).click();
