@@ -16,7 +16,7 @@ import {
 import { z } from 'zod';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
-import { Invalid } from '../domain/errors.ts';
+import { codeOf, Invalid } from '../domain/errors.ts';
 import { guardClasses } from '../domain/guard-classes.ts';
 import { readSmallFile } from '../domain/values/config-file.ts';
 import { createKeyFile, privateKeyIn, publicKeyOf } from '../domain/values/ed25519-key.ts';
@@ -305,9 +305,11 @@ function newKey(file: string): string {
   try {
     return publicKeyOf(createKeyFile(file));
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error)) throw error;
-    const why = `it cannot be written (${String(error.code)})`;
-    throw new Invalid(`--new-key ${file}: ${why}`, { fix: 'name another file' });
+    const code = codeOf(error);
+    if (code === '') throw error;
+    throw new Invalid(`--new-key ${file}: it cannot be written (${code})`, {
+      fix: 'name another file',
+    });
   }
 }
 

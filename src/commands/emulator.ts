@@ -9,7 +9,7 @@ import { seeded } from '../emulator/shared/seeded-random.ts';
 import { parseSeedFile, type SeedFile } from '../emulator/seed/seed-file.ts';
 import { serve } from '../emulator/http-listener.ts';
 import { openFile } from '../emulator/store/sqlite-file.ts';
-import { Invalid, renderProblem } from '../domain/errors.ts';
+import { codeOf, Invalid, renderProblem } from '../domain/errors.ts';
 import { forecast } from '../engine/report/duration-forecast.ts';
 import { subscription } from '../platform/request-schemas.ts';
 import { type Shell, stopped } from '../compose/process-shell.ts';
@@ -59,7 +59,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
   const emulator = openEmulator(flags, shell);
   try {
     const { url, close } = await serve(emulator, port).catch((error: unknown) => {
-      const code = error instanceof Error && 'code' in error ? error.code : undefined;
+      const code = codeOf(error);
       const mend = 'choose another with --port, or --port 0 for a free one';
       const what = { EADDRINUSE: 'the port is in use', EACCES: 'not allowed to listen here' };
       if (code === 'EADDRINUSE' || code === 'EACCES')
@@ -115,8 +115,9 @@ function readSeedFile(path: string | undefined): SeedFile | undefined {
   try {
     return parseSeedFile(path, readFileSync(path, 'utf8'));
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error)) throw error;
-    throw new Invalid(`--seed-file ${path}: cannot be read (${String(error.code)})`, {
+    const code = codeOf(error);
+    if (code === '') throw error;
+    throw new Invalid(`--seed-file ${path}: cannot be read (${code})`, {
       fix: 'mend the path',
     });
   }

@@ -11,7 +11,7 @@ import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'n
 import { scrypt, timingSafeEqual } from 'node:crypto';
 import { parse, stringify } from 'yaml';
 import { z } from 'zod';
-import { Invalid } from '../../domain/errors.ts';
+import { codeOf, Invalid } from '../../domain/errors.ts';
 
 /** What a user may do: a viewer only looks. */
 export const roles = ['viewer', 'operator'] as const;
@@ -134,7 +134,7 @@ function readUsers(path: string): Map<string, KnownUser> {
 }
 
 function unreadable(path: string, error: unknown): Invalid {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const code = codeOf(error);
   const reason = code === 'ENOENT' ? 'no such file' : `it cannot be read${code && ` (${code})`}`;
   return new Invalid(`the users of the console: ${path}: ${reason}`, {
     fix: 'make it with `crm-mirror console --add-user NAME`',

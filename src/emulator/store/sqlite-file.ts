@@ -8,7 +8,7 @@ import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { z } from 'zod';
-import { Invalid } from '../../domain/errors.ts';
+import { codeOf, Invalid } from '../../domain/errors.ts';
 import { type Rows, rowSchemas } from '../shared/row-types.ts';
 import type { Storage, StoredRow } from './table.ts';
 
@@ -123,8 +123,7 @@ function connect(path: string): Database.Database {
     return db;
   } catch (error) {
     if (!(error instanceof Error) || error instanceof Invalid) throw error;
-    const code = 'code' in error ? String(error.code) : '';
-    if (/^SQLITE_(BUSY|LOCKED)/.test(code)) {
+    if (/^SQLITE_(BUSY|LOCKED)/.test(codeOf(error))) {
       throw new Invalid(`--data ${path}: another emulator uses it`, {
         fix: 'stop that one, or name another',
       });

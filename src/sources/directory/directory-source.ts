@@ -15,7 +15,7 @@ import { createHash } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import { lstat, readdir, stat, readFile } from 'node:fs/promises';
 import { join, parse } from 'node:path';
-import { Invalid } from '../../domain/errors.ts';
+import { codeOf, Invalid } from '../../domain/errors.ts';
 import { rethrow } from '../shared/files/file-origin.ts';
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
@@ -94,7 +94,7 @@ const FOLDER_PARTS = ['template.yaml', 'template.yml', 'content.json'];
 /** Returns all templates by key and path. Throws Invalid if the directory does not exist. */
 async function listEntries(path: string): Promise<Entry[]> {
   const names = await readdir(path).catch((error: unknown) => {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOTDIR') {
+    if (codeOf(error) === 'ENOTDIR') {
       throw new Invalid(`${path}: this is no directory; name one in the configuration`);
     }
     return rethrow(path, 'directory')(error);
@@ -167,8 +167,8 @@ async function look(
   try {
     return { stats: await stat(join(path, where)) };
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code === undefined) throw error;
+    const code = codeOf(error);
+    if (code === '') throw error;
     if (code === 'ELOOP') return { fault: 'broken link' };
     if (code !== 'ENOENT') return { fault: 'unreadable' };
     const itself = await lstat(join(path, where)).catch(() => undefined);
@@ -248,7 +248,7 @@ async function parsePart({ where, size }: DirectoryPart, path: string): Promise<
     return { where, why: 'the file is above 16 MiB', fix: 'make it smaller, or remove it' };
   }
   const bytes = await readFile(join(path, where)).catch((error: unknown) => {
-    if (error instanceof Error && 'code' in error) return undefined;
+    if (codeOf(error) !== '') return undefined;
     throw error;
   });
   if (bytes === undefined) return { where, ...UNUSABLE.unreadable };

@@ -7,7 +7,7 @@ import { observe } from '../../http/rate-limit-headers.ts';
 import { createAsking, type Asking, type Said, type Surroundings } from '../shared/crm-request.ts';
 import type { SalesforceOptions } from './options.ts';
 import { z } from 'zod';
-import { Invalid, Unavailable, RateLimited } from '../../domain/errors.ts';
+import { codeOf, Invalid, Unavailable, RateLimited } from '../../domain/errors.ts';
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
 import { readSmallFile } from '../../domain/values/config-file.ts';
 import { quoted } from '../shared/record-fields.ts';
@@ -245,8 +245,8 @@ function readKey({ privateKey, privateKeyFile }: SalesforceOptions['auth']): Key
   try {
     pem ??= readSmallFile(privateKeyFile ?? '').toString('utf8');
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
-    const what = `${privateKeyFile}: the private key cannot be read${code}`;
+    const code = codeOf(error);
+    const what = `${privateKeyFile}: the private key cannot be read${code && ` (${code})`}`;
     const fix = 'make it readable, or correct auth.privateKeyFile of the source';
     throw new Invalid(what, { fix });
   }

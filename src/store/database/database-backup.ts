@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
-import { Invalid } from '../../domain/errors.ts';
+import { codeOf, Invalid } from '../../domain/errors.ts';
 import { checkFile } from './file-check.ts';
 
 const pagesAtOnce = 1_000;
@@ -133,8 +133,7 @@ function make(file: string, asked: string): void {
   try {
     closeSync(openSync(file, 'wx', 0o600));
   } catch (error) {
-    const isThere = error instanceof Error && 'code' in error && error.code === 'EEXIST';
-    throw isThere ? overwrites(file) : error;
+    throw codeOf(error) === 'EEXIST' ? overwrites(file) : error;
   }
 }
 

@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { Invalid } from '../../domain/errors.ts';
+import { codeOf, Invalid } from '../../domain/errors.ts';
 
 /**
  * Creates the folder of the file at `path`, and its parent folders. It creates one at a time,
@@ -79,7 +79,7 @@ function make(folder: string, path: string): void {
   try {
     mkdirSync(folder);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    const code = codeOf(error);
     // Another process may have created it in the meantime. A dangling link also causes EEXIST.
     if (code === 'EEXIST' && existsSync(folder)) return;
     if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EIO') throw error;
@@ -164,8 +164,4 @@ function create(file: string, id: string): string | undefined {
     rmSync(part, { force: true });
   }
   return idIn(file);
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
 }

@@ -6,7 +6,7 @@
  * flaws. Bytes are decompressed on the way, and records grouped into batches that take little
  * memory.
  */
-import { Invalid, Unavailable } from '../../../domain/errors.ts';
+import { codeOf, Invalid, Unavailable } from '../../../domain/errors.ts';
 import { certificateOf, type Flaw, brokenFlaws } from '../read-certificate.ts';
 import type { PlacedOptions } from '../option-fields.ts';
 import type { ReadRequest, Source, SourceRecord } from '../../source.ts';
@@ -191,8 +191,7 @@ async function* gunzipped(bytes: AsyncIterable<Buffer>, name: string): AsyncGene
   const end = new Promise<End>((resolve) => {
     gunzip.once('end', () => resolve('end'));
     gunzip.once('error', (error) => {
-      const isCut = 'code' in error && error.code === 'Z_BUF_ERROR';
-      resolve(isCut ? 'cut' : 'damaged');
+      resolve(codeOf(error) === 'Z_BUF_ERROR' ? 'cut' : 'damaged');
     });
   });
   try {

@@ -5,7 +5,7 @@
  */
 import { access, constants, stat } from 'node:fs/promises';
 import { z } from 'zod';
-import { Invalid, Unavailable } from '../../../domain/errors.ts';
+import { codeOf, Invalid, Unavailable } from '../../../domain/errors.ts';
 import { unreadable } from '../../shared/files/file-origin.ts';
 import {
   failureOf,
@@ -122,8 +122,7 @@ async function untilUnlocked<T>(
       return await look();
     } catch (error) {
       signal.throwIfAborted();
-      const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-      if (!code.startsWith('SQLITE_BUSY') || clock.monotonic() >= until) {
+      if (!codeOf(error).startsWith('SQLITE_BUSY') || clock.monotonic() >= until) {
         throw failureOf(error, path);
       }
     }
