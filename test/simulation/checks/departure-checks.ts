@@ -47,8 +47,16 @@ function checkReported(
     .filter(({ key, former }) => key === email || former?.key === email);
   const leftAll = people.some(({ left }) => left) || witness.wasTouched(email, '*');
   const isLeft = ({ key, former, channels }: Person): boolean => {
-    const forgottenAt = [key, former?.key ?? key].map((one) => erasures.lastOf(one));
-    return wasLeft(channels.get(channel), Math.max(memories.lostAt(), ...forgottenAt));
+    const keys = [key, former?.key ?? key];
+    const forgottenAt = keys.map((one) => erasures.lastOf(one));
+    // Our own delete takes with it what was recorded of its address, a renamed contact's too.
+    const deletedAt = witness
+      .people()
+      .map((one) =>
+        keys.includes(one.key) && one.gone?.by === 'us' ? one.gone.at : Number.NEGATIVE_INFINITY,
+      );
+    const lostAt = Math.max(memories.lostAt(), ...forgottenAt, ...deletedAt);
+    return wasLeft(channels.get(channel), lostAt);
   };
   const left = channel === '*' ? leftAll : people.some(isLeft);
   const isShown = people.some(({ channels }) => channels.get(channel) === undefined);
@@ -67,7 +75,7 @@ function hidesDefault({ channels }: Person, channel: string): boolean {
   return signedUp.some(({ at }) => ours.some((other) => Math.abs(at - other.at) < 60_000));
 }
 
-/** Whose word it was goes with the snapshot, and with what it knew of somebody forgotten. */
+/** Whose word it was goes with the snapshot, and with what it knew of somebody forgotten or deleted. */
 function wasLeft(state: State | undefined, lostAt: number): boolean {
   return pastOf(state).some(
     ({ is, by, at }) => is !== 'opt_in' && (by === 'others' || at <= lostAt),

@@ -459,4 +459,26 @@ export const departures: readonly Regression[] = [
       { absent: 'opt_out', deletes: 'owned' },
     ),
   ),
+  found(
+    'our opt-out of a renamed contact was reported once its former address was deleted',
+    told(
+      [{ ...nobody, wishes: ['yes', '1'], platform: 'blocked', shown: ['in', 'in'] }],
+      [
+        inCrm(0, 'is new'),
+        inCrm(0, 'wants no mail at all'),
+        run(),
+        happens(onPlatform(0, 'is given another address')),
+        inCrm(0, 'wants mail again'),
+        inCrm(0, 'wants the newsletter'),
+        happens(onPlatform(0, 'signs up for the newsletter')),
+        run(),
+        inCrm(0, 'is flagged as deleted'),
+        run(),
+        inCrm(0, 'is flagged no longer'),
+        inCrm(0, 'moves to a new address'),
+        run(),
+      ],
+      { deletes: 'owned', dates: 'none' },
+    ),
+  ),
 ];

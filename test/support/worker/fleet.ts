@@ -91,7 +91,7 @@ export function startWorker({ url, redis, name, reserve = 0 }: WorkerOptions): W
     notice: (lost) => notices.push(lost ?? 'there'),
   });
   const gate = createGate({ clock, random, reserve, budgetOf: shared.budgetOf });
-  const platform = createSend({ url, timeoutMs: 10_000, userAgent: name });
+  const platform = createSend({ url, timeoutMs: 120_000, userAgent: name });
   const headers = { 'x-api-key': KEY };
   const request = { method: 'GET' as const, path: '/api/contacts/list?limit=1', headers };
   let done = 0;
