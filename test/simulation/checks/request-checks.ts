@@ -223,6 +223,8 @@ function checkAbsent(what: string, { key, channel, since }: About, known: Known)
   const { memories, witness, story, judge } = known;
   const memory = memories.of(key);
   const all = witness.people().filter((person) => person.key === key);
+  // Who went a moment ago was still there in what the run had been shown.
+  if (all.some(({ made, gone }) => made.at < since && gone && gone.at >= since)) return;
   const ends = all.flatMap(({ gone }) => (gone && gone.at < since ? [gone] : []));
   const last = ends.toSorted((one, other) => one.at - other.at).at(-1);
   if (!memory || !last) return;

@@ -93,6 +93,7 @@ function isAside(reason: string): boolean {
 const asides = [
   'platform.apiKey is not the one before, but of the same organization',
   'the quarantine is over: ',
+  'the clock of this machine is ',
   'Only ',
 ];
 

@@ -26,9 +26,13 @@ export function createUnmanaged(): Unmanaged {
       }
     },
     conclude({ people, startedAt }, { recorded, problems }, { story, witness, erasures, judge }) {
-      const isIn = ({ channels: all, made, former, left }: Person, channel: string): boolean => {
+      const isIn = (
+        { channels: all, made, former, left, back }: Person,
+        channel: string,
+      ): boolean => {
         const state = all.get(channel);
-        const times = [state?.at ?? made.at, made.at, former?.until ?? made.at];
+        const since = [state, made, back].map((one) => one?.at ?? made.at);
+        const times = [...since, former?.until ?? made.at];
         const is = state ? state.is : fallbackOf(story);
         return is === 'opt_in' && left === undefined && Math.max(...times) < startedAt;
       };

@@ -36,6 +36,8 @@ export interface Person {
   made: Since;
   /** Unsubscribed from everything, blocked or suppressed. */
   left: Since | undefined;
+  /** When that last ended. */
+  back: Since | undefined;
   /** Since when that is more than a bounce, which is the address's own. */
   away: Since | undefined;
   /** A channel that is missing never had them. */
@@ -169,6 +171,7 @@ function noteLeaving(
 ): void {
   const away = status !== 'subscribed' || ![null, 'bounce'].includes(suppressionReason);
   const left = away || suppressionReason !== null;
+  if (person.left && !left) person.back = since;
   person.left = left ? (person.left ?? since) : undefined;
   person.away = away ? (person.away ?? since) : undefined;
 }
@@ -180,6 +183,7 @@ function newPerson(id: string, { key, made }: Pick<Person, 'key' | 'made'>): Per
     former: undefined,
     made,
     left: undefined,
+    back: undefined,
     away: undefined,
     channels: new Map(),
     gone: undefined,
