@@ -129,8 +129,11 @@ export const broken: readonly Broken[] = [
     rule: 'an approval releases what it showed, and no more of the class',
     foundBy: 3,
     breaks: (mirror) =>
-      withGuarding(mirror, ({ approve, exempt }) => ({
-        approve: (guarded) => approve(guarded) + exempt(guarded),
+      withGuarding(mirror, ({ approve, exempt, expire }) => ({
+        approve: (guarded) =>
+          approve(guarded) +
+          exempt(guarded) +
+          expire({ ...guarded, by: Number.MAX_SAFE_INTEGER, aheadMs: 0 }),
       })),
   },
   {

@@ -311,9 +311,6 @@ function* judgeWaiting(judging: Judging): Steps {
   const { round, of, neverHolds, volume } = judging;
   const { run, cause, hasHolds, verdict } = round;
   const isTimed = timedGuards.has(of);
-  // What a rule holds may be exempt from the limit, or be stated by the CRM later.
-  const canAsk = (run.rules.length > 0 || run.canary !== undefined) && !isTimed;
-  const isAsked = canAsk && storedReasons(run.snapshot.meta)[of]?.asked !== undefined;
   const { exempt } = guardRows[of];
   const isExempt =
     (exempt.includes('creation') && cause === 'creation') ||
@@ -324,10 +321,7 @@ function* judgeWaiting(judging: Judging): Steps {
       if (hasHolds) guarded.expire({ ...range, ...endsOf(run, of) });
       guarded.excuse({ ...range, run: run.id });
     }
-    if (!neverHolds && hasHolds) {
-      const hold = isAsked ? guarded.holdExempt : guarded.holdStanding;
-      judging.stands = hold(range) > 0 || judging.stands;
-    }
+    if (!neverHolds && hasHolds) judging.stands = guarded.holdStanding(range) > 0 || judging.stands;
     volume.fresh += guarded.fresh(range);
   });
   if (isTimed && !neverHolds && hasHolds) {

@@ -52,10 +52,9 @@ export const isNew = `guard = @guard and approved is null and ${isUnpassed}`;
 const isStanding = `guard = @guard and approved is null and held = 0
   and not exists (${passed} and p.part = planned.part) and ${waitsStill('planned')}`;
 
-/** A first load is exempt from the limit of a guard, and not from a rule. */
-const canWait = `(approved is null or approved = 'exempt') and ${isUnpassed}`;
-/** Selects the rows of `planned` that a rule or a canary can hold. */
-const canAsk = `${canWait} and not ${isStated('planned')}`;
+/** Selects the rows that a rule or a canary can hold; a first load is exempt from limits only. */
+const canAsk = `(approved is null or approved = 'exempt') and ${isUnpassed}
+  and not ${isStated('planned')}`;
 
 /**
  * Selects the rows of a table of changes that no window delays: what the source states about one
@@ -155,8 +154,8 @@ function releasingIn(db: Statements) {
      * `undoes`: the run that is undone, or ''.
      */
     approve: mark<{ approvals: readonly string[]; undoes: string }>(approval, 'true'),
-    /** Marks all changes of a range as needing no approval. */
-    exempt: mark("'exempt'", 'held = 0'),
+    /** Marks the changes of a range, but what waits, as needing no approval. */
+    exempt: mark("'exempt'", `held = 0 and not ${waitsStill('planned')}`),
     /** Marks changes that have awaited approval for so long that they no longer need one. */
     expire: mark<Began>("'expired'", standsOf('planned', isOver)),
     /**
@@ -291,8 +290,6 @@ function holdingIn(db: Statements) {
     holdStanding: judging(db, 'held', isStanding),
     /** Holds what a rule or a canary can ask about. */
     holdAsked: judging(db, 'held', canAsk),
-    /** Holds those of an exempt class that have been waiting since an earlier run. */
-    holdExempt: judging(db, 'held', `${canWait} and ${waitsStill('planned')}`),
     /** Leaves the changes of a range to a later run, except what is urgent and what waits. */
     defer: judging(db, 'deferred', left),
     /** Leaves the changes of the records `keys` to a later run likewise. */

@@ -131,7 +131,11 @@ describe('the guard for opt-ins', () => {
       contacts: { held: { opt_in: 4, delete: 0 }, applied: { create: 0, opt_out: 1 } },
     });
     expect((await stage.sync({ mode: 'fast' })).contacts.held.opt_in).toBe(4);
-    expect((await stage.sync({ firstLoad: true })).contacts.applied).toMatchObject({ create: 4 });
+    stage.people.push(...range(24, 30));
+    expect((await stage.sync({ firstLoad: true })).contacts).toMatchObject({
+      applied: { create: 6 },
+      held: { opt_in: 4 },
+    });
   });
 
   test('counts people, not channels', async () => {

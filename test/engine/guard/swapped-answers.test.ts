@@ -48,7 +48,9 @@ test.each([
   );
   expect(stage.writes()).toEqual([]);
   // They stay held until somebody approves them, and the opt-outs until their time is over.
-  expect(await stage.sync()).toMatchObject({ contacts: { held: { opt_in: 40, opt_out: 40 } } });
+  expect(await stage.sync(options)).toMatchObject({
+    contacts: { held: { opt_in: 40, opt_out: 40 } },
+  });
   await stage.clock.advance(73 * hour);
   expect(await stage.sync()).toMatchObject({
     status: 'held',
@@ -56,6 +58,22 @@ test.each([
   });
   approve(stage, plan);
   expect(await stage.sync()).toMatchObject({ contacts: { applied: { create: 40 } } });
+});
+
+test('a mirror that has lost its snapshot releases nothing that a fast run held', async () => {
+  const answers = mixed(360, 3);
+  const stage = await loaded(answers);
+  stage.loseSnapshot();
+  Object.assign(stage.certificate, { complete: false, why: 'it was cut', fix: 'again' });
+  await stage.sync();
+  Object.assign(stage.certificate, { complete: true });
+  await stage.sync({ mode: 'fast' });
+  exportOf(stage, answered(shifted(answers)));
+  const held = { status: 'held', contacts: { held: { opt_in: 40 } } };
+  expect(await stage.sync({ mode: 'fast' })).toMatchObject(held);
+  stage.people.push(person(360));
+  expect(await stage.sync()).toMatchObject({ ...held, contacts: { applied: { create: 1 } } });
+  expect(await stage.sync({ firstLoad: true })).toMatchObject(held);
 });
 
 test('people without an answer do not get that of their neighbours', async () => {
