@@ -1,6 +1,6 @@
 /** People missing in the CRM, row by row: what is due, and which contacts may be deleted. */
 import { describe, expect, test } from 'vitest';
-import { enrolmentBody, recordedBody } from '../../src/records/contact/observe/contact-state.ts';
+import { enrolmentBody } from '../../src/records/contact/observe/contact-state.ts';
 import {
   remembered,
   shown,
@@ -11,6 +11,8 @@ import {
   outside,
   states,
   type States,
+  acked,
+  bodyOf,
 } from '../support/records/record-stage.ts';
 
 const hour = 3_600_000;
@@ -206,10 +208,12 @@ describe('policy.deletes', () => {
     const desired = [wish({ newsletter: 'no' })];
     const { note, changes } = deletes.decide(states({ ...there, observed, desired }));
     const other = changes.find(({ target }) => target === 'con_2');
-    const ack = { is: 'acked', id: 'con_2', observed: undefined, found: false, at: LATER } as const;
-    const row = other && deletes.acknowledge(note, other, ack);
+    const row = other && deletes.acknowledge(note, other, acked('con_2'));
     expect(row).toMatchObject({ id: 'con_1', ownership: 'created' });
-    const { contacts } = recordedBody.parse(JSON.parse(row?.body ?? ''));
-    expect(contacts.map(({ id }) => id).toSorted()).toEqual(['con_1', 'con_2']);
+    expect(
+      bodyOf(row)
+        .contacts.map(({ id }) => id)
+        .toSorted(),
+    ).toEqual(['con_1', 'con_2']);
   });
 });

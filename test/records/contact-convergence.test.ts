@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import { settles } from '../../src/records/contact/consent/decide.ts';
 import type { Acked } from '../../src/records/change-outcome.ts';
 import type { Decision } from '../../src/records/decision.ts';
-import type { Entry } from '../../src/domain/do-not-contact.ts';
 import type { RecordProblem } from '../../src/domain/record-problem.ts';
 import { canonicalJson, fingerprint, type RecordedRow } from '../../src/domain/record.ts';
 import {
@@ -13,37 +12,29 @@ import {
   remembered,
   shown,
   wish,
-  LATER,
   NOON,
   open,
   PRODUCT,
   states,
   decoded,
   type States,
+  acked,
+  entry,
 } from '../support/records/record-stage.ts';
 
 const { contacts } = open({ contacts: { missing: 'recreate' } });
 const plain = shown({ news: 'opt_in' });
 const inNews = () => wish({ newsletter: 'yes' });
 const inNewsAlone = () => wish({ newsletter: 'yes', product: 'no' });
-const left: Entry = {
-  seq: 1,
-  part: PRODUCT,
-  cause: 'opt_out',
-  contact: 'con_0',
-  after: null,
-  by: NOON,
-  through: 'address',
-  bears: true,
-};
+const left = entry('opt_out', PRODUCT);
 
 /** Returns what is recorded of Ann after an acknowledged creation; undefined when there is none. */
 function created(known: Partial<States>, ack: Partial<Acked> = {}): RecordedRow | undefined {
   const before = states(known);
   const creation = contacts.decide(before).changes.find(({ op }) => op === 'create');
   const wanted = before.desired[0]?.fingerprint;
-  const answer = { id: 'con_1', observed: plain, found: false, at: LATER, wanted, ...ack };
-  return creation && contacts.acknowledge(before.recorded, creation, { is: 'acked', ...answer });
+  const answer = acked('con_1', { observed: plain, wanted, ...ack });
+  return creation && contacts.acknowledge(before.recorded, creation, answer);
 }
 
 /** What would be decided then. */

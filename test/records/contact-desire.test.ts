@@ -74,27 +74,15 @@ describe('an unreadable record', () => {
   test.each(['...', '.a', '%2e%2e%2e', '../x'])('is none with the id %j', (id) => {
     expect(wish({ id, newsletter: 'yes' })).toMatchObject({ id, invalid: undefined });
   });
-  test.each(['', 'ann', 'ann@example', 'ann@@example.com', 'an n@example.com', '@x.de', 7, {}])(
-    'with the address %j belongs to nobody',
-    (email) => {
-      const row = wish({ email, newsletter: 'yes' });
-      expect(row).toMatchObject({ id: '1', key: undefined, wants: false });
-      expect(row.invalid?.reason).toContain('"email"');
-    },
-  );
+  test.each(['', 'an n@example.com', 7, {}])('with the address %j belongs to nobody', (email) => {
+    const row = wish({ email, newsletter: 'yes' });
+    expect(row).toMatchObject({ id: '1', key: undefined, wants: false });
+    expect(row.invalid?.reason).toContain('"email"');
+  });
   test('is reported without personal values', () => {
     const row = wish({ id: '', email: 'ann at example.com', newsletter: 'secret@word.com' });
     expect(`${row.invalid?.reason}${row.invalid?.fix}`).not.toMatch(/ann|secret|@/);
   });
-});
-
-describe('the key', () => {
-  test.each([' Ann@Example.COM ', 'ANN@EXAMPLE.COM', '\tann@example.com\n'])(
-    'is ann@example.com for %j',
-    (email) => {
-      expect(wish({ email })).toMatchObject({ key: ANN, alias: ANN, invalid: undefined });
-    },
-  );
 });
 
 describe('fields for unsubscribed and deleted', () => {
@@ -109,17 +97,11 @@ describe('fields for unsubscribed and deleted', () => {
       });
     },
   );
-  test.each(['', 'no', 'subscribed'])('mail allowed: %j', (value) => {
-    expect(wanted({ do_not_mail: value, newsletter: 'yes' }).channels[NEWS]).toBe('opt_in');
-  });
   test.each(['2026-01-01T00:00:00Z', 'yes'])('deleted: %j', (value) => {
     const row = wish({ archived: value, newsletter: 'yes' });
     expect(row).toMatchObject({ wants: false, invalid: undefined });
     expect(desiredBody.parse(JSON.parse(row.body)).presence).toBe('flagged');
     expect(row.presence).toBe('flagged');
-  });
-  test.each(['', 'no'])('not deleted: %j', (value) => {
-    expect(wanted({ archived: value }).presence).toBe('present');
   });
   const unknown = ['Nein', {}, '2999-01-01'];
   test.each(unknown)('%j is not guessed: nobody is opted out or in', (value) => {

@@ -21,14 +21,12 @@ import {
   signal,
   states,
   type States,
+  acked,
+  entry as entryOf,
 } from '../support/records/record-stage.ts';
 
-function entry(cause: Cause, more: Partial<Entry> = {}): Entry {
-  const part = cause === 'opt_out' ? NEWS : '*';
-  const found = { seq: 1, through: 'address', bears: true } as const;
-  return { ...found, part, cause, contact: 'con_1', after: null, by: NOON, ...more };
-}
-
+const entry = (cause: Cause, more: Partial<Entry> = {}) =>
+  entryOf(cause, cause === 'opt_out' ? NEWS : '*', { contact: 'con_1', ...more });
 const DELETE = 'delete  → con_1';
 const wantsNews = () => wish({ newsletter: 'yes' });
 const decide = (known: Partial<States>, missing: 'respect' | 'recreate' = 'respect') =>
@@ -90,13 +88,7 @@ describe('the list receives', () => {
   test('an opt-out that existed before ours (409) as the person’s', () => {
     const { contacts } = open();
     const before = remembered({ news: 'in' });
-    const found = {
-      is: 'acked',
-      id: 'con_1',
-      observed: undefined,
-      found: true,
-      at: LATER,
-    } as const;
+    const found = acked('con_1', { found: true });
     const after = contacts.acknowledge(before, change('opt_out', 'con_1'), found);
     const news = contacts.learn(change('opt_out', 'con_1'), after, []);
     expect(news.adds).toMatchObject([{ part: NEWS, cause: 'opt_out', contact: 'con_1' }]);
@@ -108,8 +100,7 @@ test('an erased person is not recorded by an opt-out that the CRM wants', () => 
   const known = { entries: [entry('erasure')], observed: [shown({ news: 'opt_in' })] };
   const decision = decide({ ...known, desired: [wish({ newsletter: 'no' })] });
   expect(decision).toMatchObject({ changes: [{ op: 'opt_out' }], note: undefined });
-  const ack = { is: 'acked', id: 'con_1', observed: undefined, found: false, at: LATER } as const;
-  expect(contacts.acknowledge(undefined, change('opt_out', 'con_1'), ack)).toBeUndefined();
+  expect(contacts.acknowledge(undefined, change('opt_out', 'con_1'), acked())).toBeUndefined();
 });
 
 test('a partly erased person is deleted as observed, whatever is recorded', async () => {
@@ -238,9 +229,8 @@ describe('an entry ends', () => {
 
   test('after an acknowledged opt-in that outweighed it', () => {
     const { contacts } = open();
-    const ack = { is: 'acked', id: 'con_1', observed: undefined, found: false, at: LATER } as const;
     const optIn = change('opt_in', 'con_1');
-    const after = contacts.acknowledge(remembered({ news: 'platform' }), optIn, ack);
+    const after = contacts.acknowledge(remembered({ news: 'platform' }), optIn, acked());
     const learn = (row: typeof after) =>
       contacts.learn(optIn, row, [entry('opt_out'), entry('opt_out', { part: PRODUCT })]);
     expect(learn(after).ends).toHaveLength(1);
@@ -248,10 +238,8 @@ describe('an entry ends', () => {
     const elsewhere = entry('opt_out', { through: 'id' });
     expect(contacts.learn(optIn, after, [elsewhere]).ends).toEqual([]);
     // Taken back by the person before it was known to be done: it stands.
-    const undone = contacts.acknowledge(remembered({ news: 'in' }), optIn, {
-      ...ack,
-      undone: true,
-    });
+    const taken = acked('con_1', { undone: true });
+    const undone = contacts.acknowledge(remembered({ news: 'in' }), optIn, taken);
     expect(learn(undone).ends).toEqual([]);
   });
 

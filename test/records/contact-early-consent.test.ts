@@ -1,13 +1,10 @@
 /** A time of consent that was in the future when it was first read never becomes evidence. */
 import { describe, expect, test } from 'vitest';
-import type { Entry } from '../../src/domain/do-not-contact.ts';
-import { canonicalJson, type DesiredRow, type RecordedRow } from '../../src/domain/record.ts';
+import type { DesiredRow, RecordedRow } from '../../src/domain/record.ts';
 import type { Membership } from '../../src/records/contact/observe/contact-state.ts';
 import { contactDesire } from '../../src/records/contact/observe/desired-contact.ts';
 import {
   ANN,
-  remembered,
-  shown,
   steps,
   carryOut,
   fields,
@@ -16,6 +13,10 @@ import {
   open,
   states,
   type States,
+  entry,
+  isOut,
+  ours,
+  withNews,
 } from '../support/records/record-stage.ts';
 
 const kind = open({ contacts: { resubscribe: 'newer' } }).contacts;
@@ -29,37 +30,18 @@ const read = (at: number, said: number): DesiredRow =>
     '',
   );
 
-function withNews(membership: Membership, more: object = {}): RecordedRow {
-  const row = remembered({ news: membership.by });
-  const body = { ...Object(JSON.parse(row.body)), channels: { [NEWS]: membership } };
-  return { ...row, body: canonicalJson(body), ...more };
-}
-
-const ours: Membership = {
-  acked: NOON,
-  bound: ['1', '2'],
-  by: 'us',
-  cause: 'stated',
-  is: 'opt_out',
-  stated: ['2'],
-};
+const binding: Membership = { ...ours, bound: ['1', '2'], cause: 'stated', stated: ['2'] };
 const theirs: Membership = { by: 'platform', is: 'opt_out', made: { after: 1, by: NOON } };
-const operators: Entry = {
-  seq: 1,
-  part: NEWS,
-  cause: 'operator',
-  contact: null,
-  after: null,
-  by: NOON,
-  through: 'address',
-  bears: true,
-};
-const isOut = [shown({ news: 'opt_out' })];
-const former = [{ row: withNews(ours, { key: 'old@example.com' }), seen: [] }];
+const operators = entry('operator', NEWS, { contact: null });
+const former = [{ row: { ...withNews(binding), key: 'old@example.com' }, seen: [] }];
 
 /** Every opt-out that a later consent overrides, and what it then does. */
 const ways: [string, Partial<States>, string][] = [
-  ['an opt-out of ours', { recorded: withNews(ours), observed: isOut }, `opt_in ${NEWS} → con_1`],
+  [
+    'an opt-out of ours',
+    { recorded: withNews(binding), observed: isOut },
+    `opt_in ${NEWS} → con_1`,
+  ],
   ['their own opt-out', { recorded: withNews(theirs), observed: isOut }, `opt_in ${NEWS} → con_1`],
   ["an operator's opt-out", { entries: [operators] }, `create ${NEWS}`],
   ['an opt-out of ours under a former address', { former }, `create ${NEWS}`],

@@ -1,6 +1,5 @@
 /** Every gate of consent: one person whom it concerns, and what becomes of them. */
 import { describe, expect, test } from 'vitest';
-import type { Entry } from '../../src/domain/do-not-contact.ts';
 import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
 import { decidePerson, explainPerson } from '../../src/records/contact/consent/decide.ts';
 import type { PersonRules } from '../../src/records/contact/consent/person-facts.ts';
@@ -18,6 +17,7 @@ import {
   states,
   decoded,
   type States,
+  entry,
 } from '../support/records/record-stage.ts';
 
 const rules: PersonRules = {
@@ -45,11 +45,6 @@ function recorded(is: Membership, channel = NEWS): RecordedRow {
   const contact = { id: 'con_1', left: false, channels: {} };
   const body = { contacts: [contact], defaults: [], channels: { [channel]: is } };
   return { ...remembered({ id: 'con_1' }), body: canonicalJson(body) };
-}
-
-function entry(cause: Entry['cause'], part: string): Entry {
-  const through = 'address';
-  return { seq: 1, part, cause, contact: 'con_9', after: null, by: NOON, through, bears: true };
 }
 
 /** Ann's CRM record has the address new@example.com by now; the contact there is subscribed. */

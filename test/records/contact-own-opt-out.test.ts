@@ -1,11 +1,7 @@
 /** Opt-outs of ours: what is recorded of them, and when the CRM may take one back. */
 import { describe, expect, test } from 'vitest';
-import {
-  enrolmentBody,
-  recordedBody,
-  type Membership,
-} from '../../src/records/contact/observe/contact-state.ts';
-import { canonicalJson, type DesiredRow, type RecordedRow } from '../../src/domain/record.ts';
+import { enrolmentBody, type Membership } from '../../src/records/contact/observe/contact-state.ts';
+import { canonicalJson, type DesiredRow } from '../../src/domain/record.ts';
 import {
   ANN,
   conflicts,
@@ -20,26 +16,19 @@ import {
   open,
   states,
   type States,
+  acked,
+  isOut,
+  newsOf,
+  ours,
+  withNews,
 } from '../support/records/record-stage.ts';
 
 const kind = open({ contacts: { absent: 'opt_out' } }).contacts;
 const recreate = open({ contacts: { missing: 'recreate' } }).contacts;
-const isOut = [shown({ news: 'opt_out' })];
 const optIn = [`opt_in ${NEWS} → con_1`];
-
-/** Ann's newsletter as it is recorded. */
-function withNews(membership: Membership): RecordedRow {
-  const row = remembered({ news: 'us' });
-  const body: unknown = JSON.parse(row.body);
-  return { ...row, body: canonicalJson({ ...Object(body), channels: { [NEWS]: membership } }) };
-}
-
-const newsOf = (row: RecordedRow | undefined) =>
-  recordedBody.parse(JSON.parse(row?.body ?? '{}')).channels[NEWS];
 
 const says = (id: string, newsletter: string, more: object = {}) =>
   wish({ id, newsletter, ...more });
-const ours = { is: 'opt_out', by: 'us', acked: NOON } as const;
 const statedBy = (...stated: string[]): Membership => ({
   ...ours,
   cause: 'stated',
@@ -103,8 +92,7 @@ describe('the record of our opt-out', () => {
     const row = withNews(statedBy('2'));
     const body = canonicalJson({ cause: 'address', moved: true });
     const change = { kind: 'contact', key: ANN, op: 'opt_out', part: NEWS, phase: 0 } as const;
-    const ack = { is: 'acked', id: 'con_2', observed: undefined, found: false, at: LATER } as const;
-    const after = kind.acknowledge(row, { ...change, target: 'con_2', body }, ack);
+    const after = kind.acknowledge(row, { ...change, target: 'con_2', body }, acked('con_2'));
     expect(newsOf(after)).toEqual(statedBy('2'));
   });
 });

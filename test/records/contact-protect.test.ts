@@ -14,6 +14,7 @@ import {
   open,
   states,
   type States,
+  acked,
 } from '../support/records/record-stage.ts';
 
 const isVip = {
@@ -99,13 +100,7 @@ describe('a condition that protects', () => {
       states({ ...here, recorded, desired: [vip({ newsletter: 'no' })] }),
     ).changes;
     if (!change) throw new Error('nothing is sent');
-    const after = byRecord.acknowledge(recorded, change, {
-      is: 'acked',
-      id: 'con_1',
-      observed: undefined,
-      found: false,
-      at: LATER,
-    });
+    const after = byRecord.acknowledge(recorded, change, acked());
     expect(after && isProtected(after)).toBe(true);
   });
 });

@@ -1,7 +1,6 @@
 /** A channel that took over from another one: who left that one is not opted in here. */
 import { describe, expect, test } from 'vitest';
 import { observe } from '../../src/records/contact/observe/observed-contact.ts';
-import { recordedBody } from '../../src/records/contact/observe/contact-state.ts';
 import type { Decision } from '../../src/records/decision.ts';
 import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
 import type { Subscription } from '../../src/platform/request-schemas.ts';
@@ -20,6 +19,8 @@ import {
   PRODUCT,
   states,
   type States,
+  acked,
+  bodyOf,
 } from '../support/records/record-stage.ts';
 
 const OLD = 'ch_old';
@@ -57,7 +58,7 @@ function after(sights: readonly Shown[], desired = [wish()]): RecordedRow | unde
 /** The same with the opt-out of the old channel as ours. */
 function ours(row: RecordedRow | undefined): RecordedRow | undefined {
   if (!row) return row;
-  const body = recordedBody.parse(JSON.parse(row.body));
+  const body = bodyOf(row);
   const channels = { ...body.channels, [OLD]: { is: 'opt_out', by: 'us' } };
   return { ...row, body: canonicalJson({ ...body, channels }) };
 }
@@ -85,13 +86,9 @@ describe('a person who left the replaced channel', () => {
       { old: 'opt_in', news: 'opt_in' },
       { old: 'opt_out', news: 'opt_in' },
     ];
-    const joined = recordedBody.parse(JSON.parse(after(sights)?.body ?? '{}'));
-    expect(joined.outgrown).toEqual([]);
+    expect(bodyOf(after(sights)).outgrown).toEqual([]);
     const [, left] = sights;
-    const anew = recordedBody.parse(
-      JSON.parse(after([{ old: 'opt_out' }, left ?? {}])?.body ?? ''),
-    );
-    expect(anew.outgrown).toEqual([NEWS]);
+    expect(bodyOf(after([{ old: 'opt_out' }, left ?? {}])).outgrown).toEqual([NEWS]);
   });
   test('is not created in it again after the contact vanished, but in others', () => {
     const again = open({ contacts: { missing: 'recreate' }, replaces: { [NEWS]: OLD } }).contacts;
@@ -151,8 +148,7 @@ describe('a person who did not leave the replaced channel', () => {
     const desired = [wish({ product: 'yes' })];
     const [change] = kind.decide(states({ desired })).changes;
     const observed = shown({ product: 'opt_in', old: 'opt_out' });
-    const ack = { is: 'acked', id: 'con_1', observed, found: false, at: LATER } as const;
-    const recorded = kind.acknowledge(undefined, change!, ack);
+    const recorded = kind.acknowledge(undefined, change!, acked('con_1', { observed }));
     const next = decide({ desired: [bothIn()], recorded, observed: [observed] });
     expect(steps(next)).toEqual([`opt_in ${NEWS} → con_1`]);
   });

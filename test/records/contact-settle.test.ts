@@ -18,6 +18,7 @@ import {
   states,
   type People,
   type States,
+  entry as entryOf,
 } from '../support/records/record-stage.ts';
 
 const yes = wish({ newsletter: 'yes' });
@@ -51,10 +52,8 @@ function recorded(news: Membership, seen = out): RecordedRow {
   return { ...row, body: canonicalJson(body) };
 }
 
-function entry(cause: Cause, more: Partial<Entry> = {}): Entry {
-  const found = { seq: 7, through: 'address', bears: true } as const;
-  return { ...found, part: NEWS, cause, contact: 'con_1', after: null, by: NOON, ...more };
-}
+const entry = (cause: Cause, more: Partial<Entry> = {}) =>
+  entryOf(cause, NEWS, { seq: 7, contact: 'con_1', ...more });
 
 /** A person whom the CRM wants in, and who is out: in a conflict. */
 function person(news: Membership, more: Partial<States> = {}): Partial<States> {

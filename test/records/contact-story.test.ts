@@ -1,6 +1,6 @@
 /** What follows from a decision: once it is carried out, nothing is left to do. */
 import { describe, expect, test } from 'vitest';
-import { observedBody, recordedBody } from '../../src/records/contact/observe/contact-state.ts';
+import { observedBody } from '../../src/records/contact/observe/contact-state.ts';
 import type { DesiredRow, ObservedRow, RecordedRow } from '../../src/domain/record.ts';
 import {
   ANN,
@@ -16,6 +16,9 @@ import {
   PRODUCT,
   states,
   type States,
+  acked,
+  bodyOf,
+  newsOf,
 } from '../support/records/record-stage.ts';
 import { sampled } from '../support/extent.ts';
 
@@ -65,7 +68,7 @@ function worlds(): World[] {
 /** The platform after it did all that was asked of it. */
 function afterwards(recorded: RecordedRow | undefined): ObservedRow[] {
   if (recorded?.id === undefined) return [];
-  const { contacts } = recordedBody.parse(JSON.parse(recorded.body));
+  const { contacts } = bodyOf(recorded);
   const { left, channels } = observedBody.parse(contacts[0]);
   const news = channels[NEWS];
   const product = channels[PRODUCT];
@@ -128,8 +131,7 @@ describe('an acknowledged change', () => {
   test('makes a created person ours, with both channels', () => {
     const recorded = carryOut(kind, states({ desired: [bothIn()] }));
     expect(recorded).toMatchObject({ id: 'con_new', ownership: 'created', seenAt: LATER });
-    const { channels } = recordedBody.parse(JSON.parse(recorded?.body ?? ''));
-    expect(channels).toEqual({
+    expect(bodyOf(recorded).channels).toEqual({
       [NEWS]: { is: 'opt_in', by: 'us' },
       [PRODUCT]: { is: 'opt_in', by: 'us' },
     });
@@ -140,11 +142,8 @@ describe('an acknowledged change', () => {
     const { changes, note } = kind.decide(
       states({ desired, observed: [shown({ news: 'opt_in' })] }),
     );
-    const by = (found: boolean) => {
-      const ack = { is: 'acked', id: 'con_1', observed: undefined, found, at: LATER } as const;
-      const row = kind.acknowledge(note, changes[0]!, ack);
-      return recordedBody.parse(JSON.parse(row?.body ?? '')).channels[NEWS];
-    };
+    const by = (found: boolean) =>
+      newsOf(kind.acknowledge(note, changes[0]!, acked('con_1', { found })));
     expect(by(false)).toEqual({
       is: 'opt_out',
       by: 'us',
@@ -173,8 +172,7 @@ describe('an acknowledged change', () => {
     const desired = [wish({ newsletter: 'yes', product: 'no' })];
     const [change] = kind.decide(states({ desired })).changes;
     const observed = shown({ news: 'opt_in', product: 'opt_in' });
-    const ack = { is: 'acked', id: 'con_1', observed, found: false, at: LATER } as const;
-    const recorded = kind.acknowledge(undefined, change!, ack);
+    const recorded = kind.acknowledge(undefined, change!, acked('con_1', { observed }));
     const next = kind.decide(states({ desired, recorded, sight: 'assumed' }));
     expect(steps(next)).toEqual(['opt_out ch_product → con_1']);
   });
@@ -182,8 +180,7 @@ describe('an acknowledged change', () => {
   test('without the new membership is not taken for its loss', () => {
     const desired = [wish({ newsletter: 'yes' })];
     const [change] = kind.decide(states({ desired })).changes;
-    const ack = { is: 'acked', id: 'con_1', observed: shown(), found: false, at: LATER } as const;
-    const recorded = kind.acknowledge(undefined, change!, ack);
+    const recorded = kind.acknowledge(undefined, change!, acked('con_1', { observed: shown() }));
     const next = kind.decide(states({ desired, recorded, sight: 'assumed' }));
     expect(next).toMatchObject({ changes: [], problems: [] });
   });
@@ -192,8 +189,7 @@ describe('an acknowledged change', () => {
     const desired = [wish({ newsletter: 'yes' })];
     const [change] = kind.decide(states({ desired })).changes;
     const observed = shown({ news: 'opt_in', product: 'opt_out' });
-    const ack = { is: 'acked', id: 'con_1', observed, found: false, at: LATER } as const;
-    const recorded = kind.acknowledge(undefined, change!, ack);
+    const recorded = kind.acknowledge(undefined, change!, acked('con_1', { observed }));
     const known = states({ desired: [bothIn()], recorded });
     const fast = kind.decide({ ...known, sight: 'assumed' });
     expect(steps(fast)).toEqual(['opt_in ch_product → con_1']);
@@ -205,18 +201,15 @@ describe('an acknowledged change', () => {
     const desired = [bothIn()];
     const { changes } = again.decide(states({ desired, recorded }));
     const observed = shown({ id: 'con_2', news: 'opt_in' });
-    const ack = { is: 'acked', id: 'con_2', observed, found: false, at: LATER } as const;
-    const made = again.acknowledge(recorded, changes[0]!, ack);
+    const made = again.acknowledge(recorded, changes[0]!, acked('con_2', { observed }));
     const next = again.decide(states({ desired, recorded: made, sight: 'assumed' }));
     expect(next.problems).toEqual([]);
     expect(steps(next)).toEqual(['opt_in ch_product → con_2']);
   });
 
   const deletion = { kind: 'contact', key: ANN, op: 'delete', part: '', phase: 2 } as const;
-  const afterDelete = (row: RecordedRow | undefined, target: string) => {
-    const ack = { is: 'acked', id: target, observed: undefined, found: false, at: LATER } as const;
-    return kind.acknowledge(row, { ...deletion, target, body: '{}' }, ack);
-  };
+  const afterDelete = (row: RecordedRow | undefined, target: string) =>
+    kind.acknowledge(row, { ...deletion, target, body: '{}' }, acked(target));
 
   test('a delete leaves nothing recorded', () => {
     expect(afterDelete(remembered({ news: 'in' }), 'con_1')).toBeUndefined();
@@ -230,8 +223,7 @@ describe('an acknowledged change', () => {
     expect(left).toMatchObject({ id: undefined, ownership: 'noted' });
     const observed = [shown({ id: 'con_2', news: 'opt_out' })];
     const { note } = kind.decide(states({ desired: wanted, recorded: left, observed }));
-    const body = recordedBody.parse(JSON.parse(note?.body ?? ''));
-    expect(body.channels[NEWS]).toMatchObject({ is: 'opt_out', by: 'us' });
+    expect(newsOf(note)).toMatchObject({ is: 'opt_out', by: 'us' });
     expect(afterDelete(left, 'con_2')).toBeUndefined();
   });
 });

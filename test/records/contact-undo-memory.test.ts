@@ -1,7 +1,6 @@
 /** What `undo` leaves behind of a person, and what ends it. */
 import { describe, expect, test } from 'vitest';
-import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
-import { recordedBody } from '../../src/records/contact/observe/contact-state.ts';
+import { canonicalJson } from '../../src/domain/record.ts';
 import {
   ANN,
   conflicts,
@@ -22,11 +21,11 @@ import {
   undone,
   withNews,
   type States,
+  acked,
+  newsOf,
 } from '../support/records/record-stage.ts';
 
 const kind = open().contacts;
-const newsOf = (row: RecordedRow | undefined) =>
-  recordedBody.parse(JSON.parse(row?.body ?? '{}')).channels[NEWS];
 const recorded = remembered({ news: 'in' });
 const toIn = `opt_in ${NEWS} → con_1`;
 
@@ -89,8 +88,7 @@ describe('an opt-in that overrode an opt-out', () => {
     const { decision } = undo(body, isIn, op);
     expect(steps(decision)).toEqual([`opt_out ${NEWS} → con_1`]);
     const [change] = decision.changes;
-    const ack = { is: 'acked' as const, id: 'con_1', observed: undefined, found: false };
-    return newsOf(change && type.acknowledge(recorded, change, { ...ack, at: LATER }));
+    return newsOf(change && type.acknowledge(recorded, change, acked()));
   };
   const person = { is: 'opt_out', by: 'platform' } as const;
 

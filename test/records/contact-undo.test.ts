@@ -1,7 +1,6 @@
 /** The inverse of a run's changes to one person, line by line of the table in undo-person.ts. */
 import { describe, expect, test } from 'vitest';
 import type { DoneChange } from '../../src/domain/change.ts';
-import type { Entry } from '../../src/domain/do-not-contact.ts';
 import {
   remembered,
   shown,
@@ -21,20 +20,10 @@ import {
   theirs,
   undone,
   type States,
+  entry,
 } from '../support/records/record-stage.ts';
 
 const kind = open().contacts;
-const entry = (cause: Entry['cause']): Entry => ({
-  seq: 1,
-  part: NEWS,
-  cause,
-  contact: 'con_9',
-  after: null,
-  by: NOON,
-  through: 'address',
-  bears: true,
-});
-
 type Row = [journaled: DoneChange, now: string, known: Partial<States>, then: string];
 const recorded = remembered({ news: 'in' });
 const inNow = { recorded, observed: isIn, desired: [says('yes')] };

@@ -1,6 +1,5 @@
 /** People who are gone from the CRM and subscribed with a contact that is not ours. */
 import { describe, expect, test } from 'vitest';
-import { recordedBody } from '../../src/records/contact/observe/contact-state.ts';
 import {
   ANN,
   remembered,
@@ -14,6 +13,7 @@ import {
   PRODUCT,
   states,
   type States,
+  newsOf,
 } from '../support/records/record-stage.ts';
 
 const { contacts } = open({ absence: { deletes: 'owned' } });
@@ -105,7 +105,7 @@ describe('after an operator decided to opt them out', () => {
   test('the opt-out is recorded as ours, the contact stays foreign and is never deleted', () => {
     const row = carryOut(contacts, states(ordered));
     expect(row).toMatchObject({ ownership: 'noted', id: 'con_1' });
-    expect(recordedBody.parse(JSON.parse(row?.body ?? '')).channels[NEWS]).toMatchObject({
+    expect(newsOf(row)).toMatchObject({
       is: 'opt_out',
       by: 'us',
       cause: 'flag',

@@ -8,7 +8,6 @@ import {
   type Evidence,
   type PlatformFacts,
 } from '../../src/records/platform-facts.ts';
-import { recordedBody } from '../../src/records/contact/observe/contact-state.ts';
 import {
   ANN,
   remembered,
@@ -20,6 +19,8 @@ import {
   open,
   PRODUCT,
   states,
+  newsOf,
+  bodyOf,
 } from '../support/records/record-stage.ts';
 
 const unknown: PlatformFacts = { defaults: {} };
@@ -128,7 +129,7 @@ describe('our opt-out of a contact renamed since is not the person’s under its
       }),
     );
     expect(ANN).not.toBe(email);
-    expect(recordedBody.parse(JSON.parse(note?.body ?? '{}')).channels[NEWS]).toMatchObject({
+    expect(newsOf(note)).toMatchObject({
       by: 'platform',
       doubtful: true,
       is: 'opt_out',
@@ -139,8 +140,7 @@ describe('our opt-out of a contact renamed since is not the person’s under its
 test('who left all mail has left since it was seen first, however often it is seen', () => {
   const { decide } = open().contacts;
   const observed = [shown({ status: 'unsubscribed' })];
-  const leftIn = (note: ReturnType<typeof decide>['note']) =>
-    recordedBody.parse(JSON.parse(note?.body ?? '{}')).left;
+  const leftIn = (note: ReturnType<typeof decide>['note']) => bodyOf(note).left;
   const first = decide(states({ observed, recorded: remembered() })).note;
   const again = decide(states({ observed, recorded: first, latest: LATER + 9 })).note ?? first;
   expect(leftIn(first)).toEqual({ after: NOON, by: LATER });

@@ -6,10 +6,10 @@ import {
   type ContactFields,
 } from '../../../src/records/contact/observe/desired-contact.ts';
 import type { ConsentPolicy } from '../../../src/records/contact/consent/rules.ts';
-import type { SendOutcome } from '../../../src/records/change-outcome.ts';
+import type { Acknowledged, SendOutcome } from '../../../src/records/change-outcome.ts';
 import type { Decision, Undoing } from '../../../src/records/decision.ts';
 import { newsOfChange } from '../../../src/records/contact/consent/do-not-contact-entries.ts';
-import type { Entry } from '../../../src/domain/do-not-contact.ts';
+import type { Cause, Entry } from '../../../src/domain/do-not-contact.ts';
 import { acknowledge } from '../../../src/records/contact/send/acknowledged-change.ts';
 import type { SettlementAsked } from '../../../src/records/contact/contacts.ts';
 import {
@@ -38,6 +38,7 @@ import {
   type ContactSuccessor,
   decodeContact,
   type Membership,
+  recordedBody,
 } from '../../../src/records/contact/observe/contact-state.ts';
 import type { Change, DoneChange, Op } from '../../../src/domain/change.ts';
 import type { Contact } from '../../../src/platform/answer-schemas.ts';
@@ -265,18 +266,34 @@ export function states(known: Partial<States>): States {
   };
 }
 
+/** The answer to a change that the platform has made, without what it shows by then. */
+export const acked = (id = 'con_1', more: Partial<Acknowledged> = {}): Acknowledged => ({
+  is: 'acked',
+  id,
+  observed: undefined,
+  found: false,
+  at: LATER,
+  ...more,
+});
+
+/** An entry of the do-not-contact list, found by the address. */
+export const entry = (cause: Cause, part = NEWS, more: Partial<Entry> = {}): Entry => {
+  const found = { seq: 1, through: 'address', bears: true } as const;
+  return { ...found, part, cause, contact: 'con_9', after: null, by: NOON, ...more };
+};
+
+/** What is recorded of Ann. */
+export const bodyOf = (row: RecordedRow | undefined) =>
+  recordedBody.parse(JSON.parse(row?.body ?? '{}'));
+export const newsOf = (row: RecordedRow | undefined) => bodyOf(row).channels[NEWS];
+
 /** Decides, has every change acknowledged with no more than a yes; what is recorded then. */
 export function carryOut(kind: People | Letters, known: States): RecordedRow | undefined {
   const { changes, note } = kind.decide(known);
   let recorded = note ?? known.recorded;
   for (const change of changes.toSorted((a, b) => a.phase - b.phase)) {
     const target = change.op === 'create' ? undefined : (change.target ?? recorded?.id);
-    const ack = { is: 'acked' as const, observed: undefined, found: false, at: LATER };
-    recorded = kind.acknowledge(
-      recorded,
-      { ...change, target },
-      { ...ack, id: target ?? 'con_new' },
-    );
+    recorded = kind.acknowledge(recorded, { ...change, target }, acked(target ?? 'con_new'));
   }
   return recorded;
 }
