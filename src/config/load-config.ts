@@ -39,7 +39,8 @@ export function loadConfig(path: string, env: Environment): Config {
   const tree = readFiles(path, env);
   const file = resolve(path);
   const absolute = (text: string) => resolve(dirname(file), text);
-  const checked = fileSchema.safeParse(tree.value);
+  // To compile the schemas takes longer than to interpret them once.
+  const checked = fileSchema.safeParse(tree.value, { jitless: true });
   const key = readKey(tree, absolute);
   const found = checked.success ? [] : complain(checked.error.issues, tree);
   // A mistake inside a value that is already reported follows from that one.

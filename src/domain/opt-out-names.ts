@@ -226,9 +226,8 @@ function termFinder(
         }
       }
       for (const term of spaceless.test(name) ? prepared.anywhere : []) {
-        for (const { 0: found, index } of name.matchAll(term)) {
+        for (const { 0: found, index } of name.matchAll(term))
           yield { start: index, end: index + found.length };
-        }
       }
     },
   };
@@ -236,10 +235,9 @@ function termFinder(
 
 function prepare(rows: readonly string[], neutral: readonly string[]) {
   const words = neutral.map(plain);
-  const isSpaced = (row: string): boolean => !spaceless.test(row);
   return {
-    anywhere: rows.filter((row) => !isSpaced(row)).map((row) => expression(row, 'gu')),
-    termsAt: indexTerms(rows.filter(isSpaced)),
+    anywhere: rows.filter((row) => spaceless.test(row)).map((row) => expression(row, 'gu')),
+    termsAt: indexTerms(rows.filter((row) => !spaceless.test(row))),
     words: new Set(words),
     // The first two letters of all that may stand beside another word without a space.
     beginnings: new Set([...words, ...shortGlued].map((word) => word.slice(0, 2))),
@@ -249,23 +247,26 @@ function prepare(rows: readonly string[], neutral: readonly string[]) {
 /** By how many letters terms are looked up. */
 const sizes = [1, 2, 3];
 
-/** Returns the function that finds the terms that may begin at a place in a name. */
+/**
+ * Returns the function that finds the terms that may begin at a place in a name. It compiles them
+ * when they are needed, because all of them take longer than reading a configuration.
+ */
 function indexTerms(rows: readonly string[]): (name: string, start: number) => Term[] {
-  const byLetters = new Map<string, Term[]>();
+  const byLetters = new Map<string, (() => Term)[]>();
   for (const row of rows) {
-    const term = row.split(' … ').map((part) => expression(part, 'uy'));
+    let compiled: Term | undefined;
+    const term = () => (compiled ??= row.split(' … ').map((part) => expression(part, 'uy')));
     // The first letters of a term: `{opt|opts} out` begins with `opt`.
     const [, choice, literal = ''] = /^(?:\{([^}]*)\}|([^{]*))/.exec(row) ?? [];
     const texts = (choice ?? literal).split('|').map((text) => text.replace(/[*…].*$/s, ''));
     const all = texts.map((text) => plained(text).replaceAll(' ', '').slice(0, sizes.length));
-    for (const letters of new Set(all)) {
+    for (const letters of new Set(all))
       byLetters.set(letters, [...(byLetters.get(letters) ?? []), term]);
-    }
   }
   return (name, start) => {
     const letters = name.slice(start, start + 2 * sizes.length).replaceAll(' ', '');
     const found = sizes.filter((size) => size <= letters.length);
-    return found.flatMap((size) => byLetters.get(letters.slice(0, size)) ?? []);
+    return found.flatMap((size) => byLetters.get(letters.slice(0, size)) ?? []).map((one) => one());
   };
 }
 
@@ -315,13 +316,11 @@ function gapsIn(name: string, { words, beginnings }: ReturnType<typeof prepare>)
 
 /** Returns the expression of a part of a term. Of several words the longest is tried first. */
 function expression(part: string, flags: string): RegExp {
-  const longest = (choice: string): string =>
-    `(?:${choice
-      .split('|')
-      .toSorted((a, b) => b.length - a.length)
-      .join('|')})`;
   const source = plained(part)
-    .replaceAll(/\{([^}]*)\}/g, (_, choice: string) => longest(choice))
+    .replaceAll(/\{([^}]*)\}/g, (_, choice: string) => {
+      const words = choice.split('|').toSorted((a, b) => b.length - a.length);
+      return `(?:${words.join('|')})`;
+    })
     .replaceAll(' ', ' ?')
     .replaceAll('*', String.raw`\p{L}*`);
   return new RegExp(source, flags);
