@@ -1,7 +1,13 @@
 /** alerts: thresholds of the configuration, in the output of a run and in `status`. */
 import { describe, expect, test } from 'vitest';
 import { alertsOf, type ToldRun } from '../../src/views/status/run-history.ts';
-import { ann, mirrored, type Mirrored, tamper } from '../support/commands/mirrored-contacts.ts';
+import {
+  ann,
+  mirrored,
+  type Mirrored,
+  tamper,
+  attentionOf,
+} from '../support/commands/mirrored-contacts.ts';
 
 const runOf = (sent: number, more: Partial<ToldRun> = {}): ToldRun => ({
   run: 'r',
@@ -90,31 +96,26 @@ async function refusing(alerts: Record<string, unknown>): Promise<Mirrored> {
   return world;
 }
 
-const codes = async (world: Mirrored): Promise<string[]> => {
-  const { json } = await world.call('status', '--json');
-  return json.attention.map(({ code }: { code: string }) => code);
-};
-
 test('a crossed threshold is in the output and in status, and stops nothing', async () => {
   const world = await refusing({ refused: 5 });
   const { code, err } = await world.call('sync');
   expect(code).toBe(4);
   expect(err).toMatch(/the platform refused 3 of 4 changes \(75 %\).* alerts\.refused is 5 %/);
-  expect(await codes(world)).toEqual(['alert_refused']);
+  expect(await attentionOf(world)).toEqual(['alert_refused']);
   const next = await world.call('sync');
   expect(next.err).not.toContain('alerts.refused');
-  expect(await codes(world)).toEqual([]);
+  expect(await attentionOf(world)).toEqual([]);
 });
 
 test('alerts.proofAge replaces the age from which a proof is stale', async () => {
   const world = await mirrored();
   await world.call('sync');
   tamper(world.path, 'update run set started_at = started_at - 27 * 3600000');
-  expect(await codes(world)).toEqual([]);
+  expect(await attentionOf(world)).toEqual([]);
   world.config({ alerts: { proofAge: '26h' } });
-  expect(await codes(world)).toEqual(['stale']);
+  expect(await attentionOf(world)).toEqual(['stale']);
   world.config({ alerts: { proofAge: '28h' } });
-  expect(await codes(world)).toEqual([]);
+  expect(await attentionOf(world)).toEqual([]);
 });
 
 test.each([

@@ -1,32 +1,13 @@
 /** What a guard holds, as the command line tells it and lets it pass. */
-import { existsSync } from 'node:fs';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { operatorName } from '../../src/compose/process-shell.ts';
-import { takeLease } from '../../src/store/database/writer-lease.ts';
-import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import { mirrored, heldNewcomers } from '../support/commands/mirrored-contacts.ts';
 
-const hash = /[0-9a-f]{16}/;
 const nobody = { delete: 0, opt_in: 0, opt_out: 0, template: 0 };
 
-/** After a first load two more people come, where one passes. */
-async function held(): Promise<Mirrored & { plan: string }> {
-  const world = await mirrored();
-  world.config({ guards: { optIns: { percent: 0, floor: 1 } } });
-  expect((await world.call('sync')).code).toBe(0);
-  const names = [ann, bob, 'eve@example.com', 'kim@example.com'];
-  world.people(names.map((email) => ({ email, news: 'yes' })));
-  const { code, json } = await world.call('sync', '--json');
-  expect({ code, status: json.status, held: json.contacts.held }).toEqual({
-    code: 3,
-    status: 'held',
-    held: { delete: 0, opt_in: 2, opt_out: 0 },
-  });
-  world.writes();
-  return { ...world, plan: json.plan };
-}
-
 test('a run that holds changes says which, why, and how to approve them', async () => {
-  const world = await held();
+  const world = await heldNewcomers();
+  expect(world.held).toEqual({ delete: 0, opt_in: 2, opt_out: 0 });
   const { code, err, out } = await world.call('sync');
   expect(code).toBe(3);
   expect(err).toContain('2 people would be created or opted in, and this awaits approval');
@@ -68,7 +49,7 @@ test('the reason of a hold, and the hour at which held opt-outs are applied, sta
 });
 
 test('approve records the approval and runs nothing; the next run applies it', async () => {
-  const world = await held();
+  const world = await heldNewcomers();
   const since = expect.stringMatching(/^\d{4}-\d\d-\d\dT/);
   const before = (await world.call('status', '--json')).json;
   expect(before).toMatchObject({
@@ -122,7 +103,7 @@ test('approve records the approval and runs nothing; the next run applies it', a
 });
 
 test('sync --approve approves and applies, also a plan that only `plan` has shown', async () => {
-  const world = await held();
+  const world = await heldNewcomers();
   world.people(
     ['eve', 'kim', 'lea'].map((name) => ({ email: `${name}@example.com`, news: 'yes' })),
   );
@@ -139,7 +120,7 @@ test('sync --approve approves and applies, also a plan that only `plan` has show
 test.each(['approve', 'sync --approve'])(
   '%s of an unknown plan names the plan that is held',
   async (how) => {
-    const world = await held();
+    const world = await heldNewcomers();
     const { code, err } = await world.call(...how.split(' '), '0123456789abcdef');
     expect({ code, err }).toEqual({
       code: 2,
@@ -148,21 +129,3 @@ test.each(['approve', 'sync --approve'])(
     expect(world.writes()).toEqual([]);
   },
 );
-
-test('approve without held changes approves nothing and makes no snapshot', async () => {
-  const world = await mirrored();
-  const { code, err } = await world.call('approve', 'cafe');
-  expect({ code, err }).toEqual({
-    code: 2,
-    err: expect.stringContaining('nothing awaits approval at all'),
-  });
-  expect(existsSync(world.path)).toBe(false);
-});
-
-test('approve exits with 75 while another process holds the lease', async () => {
-  const world = await held();
-  const lease = takeLease(world.path);
-  onTestFinished(() => lease.release());
-  expect((await world.call('approve', world.plan)).code).toBe(75);
-  expect(world.plan).toMatch(hash);
-});

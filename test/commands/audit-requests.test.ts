@@ -157,21 +157,6 @@ describe('the log', () => {
     for (const text of ['ann', 'ch_news', 'subscribed']) expect(rowsOf(world)).not.toContain(text);
   });
 
-  test('keeps forget from ending while another process reads it', async () => {
-    const world = await mirrored();
-    await world.call('sync');
-    const reader = new Database(logOf(world), { readonly: true });
-    const rows = reader.prepare('select * from request').iterate();
-    rows.next();
-    expect(await world.call('forget', ann, '--yes')).toMatchObject({
-      code: 75,
-      said: expect.stringContaining('another process reads the memory'),
-    });
-    rows.return?.();
-    reader.close();
-    expect(await world.call('forget', ann, '--yes')).toMatchObject({ code: 0 });
-  }, 30_000);
-
   test('is deleted when the log is switched off', async () => {
     const world = await mirrored();
     await world.call('sync');

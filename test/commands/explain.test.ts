@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { rules } from '../../src/records/contact/consent/rules.ts';
 import { takeLease } from '../../src/store/database/writer-lease.ts';
@@ -15,11 +15,6 @@ async function tell(world: Mirrored, who = ann, ...flags: string[]) {
   const [news] = json.channels ?? [];
   const { tried: _, ...rest } = news ?? {};
   return { ...json, news: rest };
-}
-
-function policy(world: Mirrored, rules: object): void {
-  const config = JSON.parse(readFileSync(world.file, 'utf8'));
-  writeFileSync(world.file, JSON.stringify({ ...config, policy: rules }));
 }
 
 const fingerprint = (path: string): string =>
@@ -127,7 +122,7 @@ describe('explain', () => {
     ['created', 'delete', 'a run deletes'],
   ])('tells that the CRM has replaced an address; deletes: %s', async (deletes, does, words) => {
     const world = await mirrored();
-    policy(world, { deletes });
+    world.config({ policy: { deletes } });
     const old = 'old@example.com';
     world.csv(head + record('1', old, 'yes'));
     await world.call('sync');
@@ -157,7 +152,7 @@ describe('explain', () => {
 
   test('lists the gates that were asked after the rules, and names the one that holds', async () => {
     const world = await mirrored();
-    policy(world, { optIns: 'off' });
+    world.config({ policy: { optIns: 'off' } });
     const { json } = await world.call('explain', ann, '--json');
     const held = json.channels[0].gates.filter((gate: { held: boolean }) => gate.held);
     expect(held).toEqual([{ id: 'opt-ins-off', asks: 'policy.optIns is off', held: true }]);
@@ -230,9 +225,7 @@ describe('explain', () => {
     );
     expect(out).not.toMatch(/wants gone|left the CRM/);
     world.csv(`id,email,news,product,lost,gone\n1,${bob},yes,,,yes\n`);
-    const config = JSON.parse(readFileSync(world.file, 'utf8'));
-    const contacts = { ...config.contacts, deleted: 'gone' };
-    writeFileSync(world.file, JSON.stringify({ ...config, contacts }));
+    world.config({ contacts: { deleted: 'gone' } });
     const told = (await world.call('explain', bob)).out;
     expect(told).toContain('the CRM has this person as deleted, or out of scope; recorded opt in');
   });

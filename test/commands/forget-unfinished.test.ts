@@ -9,6 +9,7 @@ import {
   mirrored,
   type Mirrored,
   storedBytes,
+  attentionOf,
 } from '../support/commands/mirrored-contacts.ts';
 import { playsAll } from '../support/extent.ts';
 import { untilHolds } from '../support/waiting.ts';
@@ -25,18 +26,12 @@ const forbidDeletes = ({ server }: Mirrored) =>
 
 const methodsOf = ({ server }: Mirrored): string[] => server.arrived.map(({ method }) => method);
 
-/** The codes of what somebody should see to. */
-const attention = async (world: Mirrored): Promise<string[]> => {
-  const { json } = await world.call('status', '--json');
-  return json.attention.map(({ code }: { code: string }) => code);
-};
-
 const optOuts = async (world: Mirrored): Promise<unknown[]> =>
   (await world.call('optouts', '--json')).json.optOuts;
 
 /** It is told until the next one has done it. */
 async function told(world: Mirrored, besides: string[] = []): Promise<void> {
-  expect(await attention(world)).toEqual([...besides, 'erasure_unfinished']);
+  expect(await attentionOf(world)).toEqual([...besides, 'erasure_unfinished']);
   const { json } = await world.call('status', '--json');
   const { fix } = json.attention.at(-1);
   const [hash] = json.erasuresUnfinished.people;
@@ -52,7 +47,7 @@ async function told(world: Mirrored, besides: string[] = []): Promise<void> {
   expect(again).toMatchObject({ code: 0, json: { verified: true, scrubbed: true } });
   expect(world.shown(ann)).toBeUndefined();
   expect(storedBytes(world)).not.toContain(ann);
-  expect(await attention(world)).toEqual([]);
+  expect(await attentionOf(world)).toEqual([]);
   expect((await world.call('sync')).code).toBe(0);
 }
 
@@ -114,7 +109,7 @@ describe('an unfinished forget', () => {
     undo();
     expect((await world.call('sync')).code).toBe(4);
     await world.call('allow', ann, '--reason', 'asked');
-    expect(await attention(world)).toEqual([]);
+    expect(await attentionOf(world)).toEqual([]);
     expect((await world.call('sync')).code).toBe(0);
     expect(world.shown(ann)).toEqual({ ch_news: 'opt_in' });
   });
@@ -137,7 +132,7 @@ test('a forget killed before the file was rewritten lacks only the address', asy
   const left = JSON.stringify([{ hash, since, by: 'forget', deleted: [], optedOut: 0 }]);
   db.prepare("insert into meta values ('erasures', ?)").run(left);
   db.close();
-  expect(await attention(world)).toEqual(['erasure_unfinished']);
+  expect(await attentionOf(world)).toEqual(['erasure_unfinished']);
   const { code, err } = await world.seen('forget', hash, '--yes');
   expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('give it to `forget`') });
 });

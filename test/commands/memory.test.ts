@@ -1,8 +1,13 @@
 /** A memory that is not the one its snapshot knows, at the command line: nobody is written to. */
 import { copyFileSync, rmSync } from 'node:fs';
-import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import {
+  ann,
+  bob,
+  mirrored,
+  type Mirrored,
+  tamper,
+} from '../support/commands/mirrored-contacts.ts';
 
 const memoryOf = ({ path }: Mirrored) => `${path}-memory`;
 const nightOf = ({ folder }: Mirrored) => `${folder}/last-night`;
@@ -21,9 +26,7 @@ async function goes(world: Mirrored): Promise<void> {
   world.emulator.dashboard.unsubscribe(ann);
   await world.call('sync');
   world.emulator.dashboard.deleteContact(ann);
-  const db = new Database(world.path);
-  db.prepare('delete from recorded where key = ?').run(ann);
-  db.close();
+  tamper(world.path, `delete from recorded where key = '${ann}'`);
 }
 
 const says = /memory is older than its snapshot.*→ put the newest one back/;

@@ -1,15 +1,17 @@
 /** What `plan`, `status` and `explain` say of people who are missing from the CRM. */
-import { readFileSync, writeFileSync } from 'node:fs';
-import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import {
+  ann,
+  bob,
+  mirrored,
+  type Mirrored,
+  tamper,
+} from '../support/commands/mirrored-contacts.ts';
 
 const day = 86_400_000;
 
-async function missing(policy: object): Promise<Mirrored> {
-  const world = await mirrored();
-  const config = JSON.parse(readFileSync(world.file, 'utf8'));
-  writeFileSync(world.file, JSON.stringify({ ...config, policy }));
+async function missing(policy: Record<string, unknown>): Promise<Mirrored> {
+  const world = await mirrored({ lines: { policy } });
   await world.call('sync');
   expect((await world.call('status')).out).toMatch(/^ +missing +nobody$/m);
   world.people([{ email: bob, news: 'yes', product: 'no' }]);
@@ -19,9 +21,7 @@ async function missing(policy: object): Promise<Mirrored> {
 
 /** Moves the recorded times back, so that the person is long past due. */
 function wait(world: Mirrored, ms: number): void {
-  const db = new Database(world.path);
-  db.prepare('update absence set readings = 9, age_ms = ?, waited_ms = ?').run(40 * day, ms);
-  db.close();
+  tamper(world.path, `update absence set readings = 9, age_ms = ${40 * day}, waited_ms = ${ms}`);
 }
 
 test('explain names the time when a missing person becomes due', async () => {

@@ -27,18 +27,6 @@ async function world(subscription: unknown) {
   return { ...found, subscribed };
 }
 
-test.each(['check', 'sync', 'worker'])('%s refuses the column as a consent', async (command) => {
-  for (const subscription of [column, { field: column }, { field: column, in: ['1'] }]) {
-    const { call, writes } = await world(subscription);
-    const { code, err } = await call(command);
-    expect(code).toBe(2);
-    expect(err).toMatch(/:\d+:\d+ {2}contacts\.channels\[0\]\.subscription/);
-    expect(err).toContain('is named like an opt-out, so its yes is not taken as a consent');
-    expect(err).toContain('{ optOut: COLUMN }');
-    expect(writes()).toEqual([]);
-  }
-});
-
 test('with else: in, everybody is in who has not objected', async () => {
   const { call, subscribed, csv, shown } = await world({ optOut: column, else: 'in' });
   expect((await call('check')).code).toBe(0);

@@ -2,27 +2,19 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
+import { heldNewcomers } from '../support/commands/mirrored-contacts.ts';
 
 const eve = 'eve@example.com';
-const kim = 'kim@example.com';
 
 /** Two newcomers await approval in both channels. */
 async function held() {
-  const world = await mirrored();
-  world.config({ guards: { optIns: { percent: 0, floor: 1 } } });
-  expect((await world.call('sync')).code).toBe(0);
-  const names = [ann, bob, eve, kim];
-  world.people(names.map((email) => ({ email, news: 'yes', product: 'yes' })));
-  const { code, json } = await world.call('sync', '--json');
-  expect(code).toBe(3);
-  world.writes();
+  const world = await heldNewcomers({}, { product: 'yes' });
   const write = (name: string, text: string) => {
     const path = join(world.folder, name);
     writeFileSync(path, text);
     return path;
   };
-  return { ...world, plan: json.plan, write };
+  return { ...world, write };
 }
 
 test('a part of a plan is approved, and the rest still awaits approval', async () => {

@@ -1,5 +1,5 @@
 /** Who leaves on the platform is told to the CRM: by the command line, from end to end. */
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { serve } from '../support/http/test-server.ts';
@@ -109,19 +109,6 @@ describe('an opt-out on the platform', () => {
     await call('sync');
     await call('sync');
     expect(told()).toEqual([annLeft]);
-  });
-
-  test('is not reported any more after forget, and its row is purged', async () => {
-    const { call, emulator, back, told, path, returned } = await returning();
-    emulator.dashboard.leave(ann, 'ch_news');
-    await call('sync');
-    expect((await call('forget', ann, '--yes', '--json')).json.purged).toMatchObject({
-      returned: 1,
-    });
-    expect(readFileSync(path).includes(ann)).toBe(false);
-    rmSync(back);
-    expect(await returned('sync')).toMatchObject({ told: 0, waiting: 0 });
-    expect(told()).toEqual([]);
   });
 });
 

@@ -1,10 +1,21 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { recordOutages } from '../../src/store/health-file.ts';
 import { openSnapshot } from '../../src/store/open-snapshot.ts';
 import { takeLease } from '../../src/store/database/writer-lease.ts';
 import { openRunQueue } from '../../src/compose/queues/run-queue.ts';
+import { progressWords } from '../../src/views/status/status-sections.ts';
+import { scratch } from '../support/sources/source-reading.ts';
 import { ownRedis } from '../support/redis.ts';
 import { untilHolds } from '../support/waiting.ts';
 import { launch } from '../support/engine/engine-world.ts';
@@ -14,6 +25,8 @@ import {
   mirrored,
   type Mirrored,
   tamper,
+  attentionOf,
+  calling,
 } from '../support/commands/mirrored-contacts.ts';
 import { connectTo } from '../support/worker/connections.ts';
 import { refusing } from '../support/commands/notice-receivers.ts';
@@ -137,16 +150,12 @@ describe('status', () => {
     const world = await mirrored({ kinds: ['contact', 'template'] });
     await world.call('sync');
     world.people([]);
-    const codes = async (): Promise<string[]> =>
-      (await world.call('status', '--json')).json.attention.map(
-        ({ code }: { code: string }) => code,
-      );
     expect((await world.call('sync')).code).toBe(1);
     expect((await world.call('sync', '--only', 'templates')).code).toBe(0);
-    expect(await codes()).toEqual(['source_away', 'run_failed']);
+    expect(await attentionOf(world)).toEqual(['source_away', 'run_failed']);
     world.people([{ email: ann }, { email: bob }]);
     expect((await world.call('sync', '--only', 'contacts')).code).toBe(0);
-    expect(await codes()).toEqual([]);
+    expect(await attentionOf(world)).toEqual([]);
   });
 
   test('a run in progress hides no failure', async () => {
@@ -365,4 +374,74 @@ describe('status', () => {
     expect(json).toMatchObject({ channelsLost: [{ channel: 'ch_news', since: time }] });
     expect(json.attention[0]).toMatchObject({ code: 'channel_lost' });
   });
+});
+
+test('names runs by their ids with --verbose only', async () => {
+  const world = await mirrored();
+  await world.call('sync');
+  expect((await world.call('status', '--verbose')).out).toMatch(
+    /last complete run +\d s ago \(\d{8}T\d{6}Z-\w+, began .*\n *last full run +done \(\d{8}T\w+-/,
+  );
+  expect((await world.call('status')).out).toMatch(/last full run +done \(began \S+, took \S+ s\)/);
+  expect((await world.call('status')).out).not.toMatch(/\d{8}T\d{6}Z-/);
+});
+
+test('names the process of a run with --verbose only', () => {
+  const at = '2026-11-23T03:00:00Z';
+  const about = { mode: 'full', command: 'sync', pid: 4711, since: at, at } as const;
+  const measured = { phase: 'applying', kind: 'contact', done: 1, total: 2 } as const;
+  const rest = { share: 0.5, perSecond: null, leftMs: null, limit: null };
+  const running = { ...about, ...measured, ...rest };
+  const line = `since ${at}: applying: 1 of 2 contact changes`;
+  expect(progressWords({ at, running }, true)).toBe(
+    `a full run by \`sync\` (process 4711) ${line}`,
+  );
+  expect(progressWords({ at, running })).toBe(`a full run by \`sync\` ${line}`);
+});
+
+test('people are counted as ours whatever became of them', async () => {
+  const world = await mirrored();
+  await world.call('sync');
+  world.emulator.seed.contact({ email: 'foreign@example.com', channels: { ch_news: 'opt_in' } });
+  world.people([{ email: bob, news: 'yes' }]);
+  await world.call('sync');
+  expect((await world.call('status', '--json')).json.recorded.contacts).toBe(2);
+});
+
+test('each mirror has a row, the worst first, with what to do', async () => {
+  const folder = await scratch();
+  for (const mirror of ['calm', 'strict'] as const) {
+    const snapshot = join(folder, `${mirror}.sqlite`);
+    const optIns = { percent: 0, floor: 0 };
+    const guards = mirror === 'strict' ? { optIns } : {};
+    const world = await mirrored({ lines: { mirror, snapshot, guards } });
+    const path = join(world.folder, 'people.csv');
+    const source = { type: 'csv', path };
+    const file = world.config({ mirror, snapshot, guards, contacts: { source } });
+    await world.call('sync');
+    world.people([{ email: 'new@example.com', news: 'yes' }]);
+    await world.call('sync');
+    copyFileSync(file, join(folder, `${mirror}.yaml`));
+  }
+  const status = async (...flags: string[]) => calling(['status', '--mirrors', folder, ...flags]);
+  const text = await status();
+  expect(text.code).toBe(0);
+  const [titles, first, fix, last] = text.out.split('\n');
+  expect(titles).toMatch(/^Mirror +State +Waiting +Last proof +Cause$/);
+  expect(first).toMatch(
+    /^strict +Needs attention +1 +\d+ s ago +changes await approval, for \d+ s$/,
+  );
+  expect(fix).toContain(`crm-mirror plan -c ${join(folder, 'strict.yaml')}\``);
+  expect(last).toMatch(/^calm +In sync +\d+ s ago$/);
+  writeFileSync(join(folder, 'odd.yaml'), 'mirror: odd');
+  const { code, json } = await status('--json');
+  expect(code).toBe(1);
+  expect(json).toMatchObject({
+    mirrors: [
+      { mirror: 'strict', state: 'attention', ok: false, cause: { code: 'held' }, waiting: 1 },
+      { mirror: 'calm', state: 'well', ok: true, cause: null, waiting: 0 },
+    ],
+    unusable: ['odd.yaml'],
+  });
+  expect(await status('-c', 'mirror.yaml')).toMatchObject({ code: 2 });
 });

@@ -87,15 +87,4 @@ describe('sync --person', () => {
     onTestFinished(() => lease.release());
     expect((await world.call('sync', '--person', ann)).code).toBe(75);
   });
-
-  test.each(['--full', '--fast', '--only=contacts', '--approve=beef', '--plan=plan.json'])(
-    'is refused together with %s',
-    async (flag) => {
-      const world = await mirrored();
-      const { code, err } = await world.call('sync', '--person', ann, flag);
-      const name = flag.replace(/=.*/, '');
-      expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(`option '${name}`) });
-      expect(world.writes()).toEqual([]);
-    },
-  );
 });

@@ -107,15 +107,6 @@ describe('sync --plan', () => {
     expect((await world.call('runs', '--json')).json.runs).toEqual([]);
   });
 
-  test.each(['--full', '--only=contacts', '--people=list.txt'])(
-    'is refused together with %s, which the plan states',
-    async (flag) => {
-      const world = await planned();
-      expect(await world.apply(flag)).toMatchObject({ code: 2, out: '' });
-      expect((await world.apply()).code).toBe(0);
-    },
-  );
-
   test('exits with 75 and keeps the plan while another process runs or the mirror is paused', async () => {
     const world = await planned();
     await world.call('pause');

@@ -1,6 +1,7 @@
 /** The command `undo`: takes back what an earlier run did, where that is still allowed. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { localTime, weekdays } from '../../src/domain/values/local-time.ts';
 import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
 
 /** Runs a sync, and returns its id. */
@@ -59,55 +60,6 @@ describe('what a run created', () => {
     await synced(world);
     expect((await undone(world, run)).cannot).toEqual([]);
     expect(news(world, ann)).toBe('opt_in');
-  });
-
-  test('is left alone where a later run has changed it', async () => {
-    const { world, run } = await created();
-    world.people([
-      { email: ann, news: 'no' },
-      { email: bob, news: 'yes', product: 'no' },
-    ]);
-    const later = await synced(world);
-    const json = await undone(world, run);
-    expect(json.cannot).toMatchObject([{ rule: 'changed-later', count: 1, op: 'create' }]);
-    expect(json.cannot[0].reason).toContain(later);
-    expect(news(world, bob)).toBe('opt_out');
-  });
-});
-
-test('an opt-out of the person that a wrong time overrode is the person’s again', async () => {
-  const lines = { contacts: { consentAt: 'at' }, policy: { resubscribe: 'newer' } };
-  const world = await mirrored({ lines });
-  const crm = (at: string) => world.csv(`id,email,news,product,at\n1,${ann},yes,,${at}\n`);
-  crm('2020-01-01');
-  await synced(world);
-  leave(world, ann);
-  await synced(world);
-  crm(new Date().toISOString());
-  const run = await synced(world);
-  expect(news(world, ann)).toBe('opt_in');
-  await undone(world, run);
-  const { json } = await world.call('explain', ann, '--json');
-  expect(json.ledger).toMatchObject([{ cause: 'opt_out' }]);
-  // The wrong export is still there, and then it is corrected.
-  for (const correct of [() => undefined, () => crm('2020-01-01')]) {
-    correct();
-    await synced(world);
-    expect(news(world, ann)).toBe('opt_out');
-  }
-});
-
-describe('what was undone already', () => {
-  test('is said to be so, and is not undone again', async () => {
-    const { world, run } = await created();
-    const first = await undone(world, run);
-    for (const word of [run, 'last']) {
-      const json = await undone(world, word);
-      expect(json.cannot).toMatchObject([
-        { rule: 'already-undone', count: 2, reason: `run ${first.run} has undone it already` },
-      ]);
-      expect([news(world, ann), news(world, bob)]).toEqual(['opt_out', 'opt_out']);
-    }
   });
 });
 
@@ -251,4 +203,93 @@ describe('a template', () => {
     await synced(world);
     expect(subject()).toBe('Third');
   });
+});
+
+// What a guard holds of an undo, and how it is approved.
+
+/** A mirror whose first run has created so many people that a guard holds the undo. */
+async function crowded(options: Parameters<typeof mirrored>[0] = {}) {
+  const people = Array.from({ length: 30 }, (_, at) => ({
+    email: `p${at}@example.com`,
+    news: 'yes',
+  }));
+  const world = await mirrored(options);
+  world.people(people);
+  const run: string = (await world.call('sync', '--json')).json.run;
+  return { world, people, run };
+}
+
+test('is held by the guard for deletes, until somebody approves this plan', async () => {
+  const { world, run } = await crowded();
+  const held = await world.call('undo', run, '--yes', '--json');
+  expect({ code: held.code, held: held.json.contacts.held }).toMatchObject({
+    code: 3,
+    held: { delete: 30 },
+  });
+  expect(news(world, 'p1@example.com')).toBe('opt_in');
+  expect((await world.call('sync', '--json')).code).toBe(0);
+  const { plan } = held.json;
+  const wrong = await world.call('sync', '--approve', plan);
+  expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining(`undo ${run} --approve`) });
+  const done = await world.call('undo', run, '--approve', plan, '--json');
+  expect(done.code).toBe(0);
+  expect(news(world, 'p1@example.com')).toBe('opt_out');
+});
+
+test('names itself wherever what a guard holds is shown, and a full run ends no approval', async () => {
+  const { world, run } = await crowded();
+  const held = await world.call('undo', run, '--yes');
+  const { plan } = (await world.call('undo', run, '--dry-run', '--json')).json;
+  const way = `undo ${run} --approve ${plan}`;
+  expect(held.code).toBe(3);
+  for (const { said } of [held, await world.call('status'), await world.call('problems')]) {
+    expect(said).toContain(way);
+    expect(said).not.toContain('missing from the CRM');
+  }
+  expect((await world.call('sync')).said).not.toContain(plan);
+  expect((await world.call('status')).said).toContain(way);
+  const approved = await world.call('approve', plan);
+  expect(approved.out).toContain(`crm-mirror undo ${run} --yes`);
+  expect((await world.call('reject', plan, '--reason', 'no')).code).toBe(2);
+  await world.call('sync');
+  expect(news(world, 'p1@example.com')).toBe('opt_in');
+  expect((await world.call('undo', run, '--yes')).code).toBe(0);
+  expect(news(world, 'p1@example.com')).toBe('opt_out');
+  expect((await world.call('status')).said).not.toContain(plan);
+});
+
+// While no window of the configuration allows its changes.
+
+const day = weekdays[(weekdays.indexOf(localTime(Date.now(), 'UTC').weekday) + 3) % 7];
+const closed = (...classes: string[]) => [{ allow: `${day} 10:00-11:00`, for: classes }];
+
+async function closing(deletes: 'off' | 'created' = 'off') {
+  const made = await mirrored({ lines: { policy: { deletes } } });
+  const run: string = (await made.call('sync', '--json')).json.run;
+  const close = (...classes: string[]) =>
+    made.config({ policy: { deletes }, windows: closed(...classes) });
+  return { ...made, run, close };
+}
+
+test('the opt-outs of `undo` are sent at any time', async () => {
+  const { call, close, run, shown } = await closing();
+  close('delete', 'opt_in');
+  const { code, json } = await call('undo', run, '--yes', '--json');
+  expect({ code, applied: json.contacts.applied.opt_out }).toEqual({ code: 0, applied: 2 });
+  expect([shown(ann)?.['ch_news'], shown(bob)?.['ch_news']]).toEqual(['opt_out', 'opt_out']);
+});
+
+test('what waits is not done by any other run, so the command says when to call it again', async () => {
+  const { call, close, run, shown, config } = await closing('created');
+  close('delete');
+  const part = await call('undo', run, '--yes');
+  expect(part.code).toBe(75);
+  expect(part.said).toContain(`run \`crm-mirror undo ${run} -c`);
+  expect(part.said).toContain(`again from ${day} 10:00 UTC on`);
+  expect(part.said).not.toContain('wait for');
+  expect(shown(ann)?.['ch_news']).toBe('opt_out');
+  expect((await call('sync')).code).toBe(0);
+  config({ policy: { deletes: 'created' }, windows: [{ allow: '00:00-24:00' }] });
+  expect((await call('undo', run, '--yes', '--json')).code).toBe(0);
+  expect([shown(ann), shown(bob)]).toEqual([undefined, undefined]);
 });

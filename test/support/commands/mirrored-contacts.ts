@@ -80,6 +80,29 @@ export async function ownOptOut(): Promise<Mirrored> {
   return world;
 }
 
+/** The codes of what `status` asks somebody to see to. */
+export async function attentionOf({ call }: Pick<Mirrored, 'call'>): Promise<string[]> {
+  const { json } = await call('status', '--json');
+  return json.attention.map(({ code }: { code: string }) => code);
+}
+
+/** The conflicts of the next run. */
+export const conflictsOf = async ({ call }: Mirrored): Promise<number> =>
+  (await call('sync', '--json')).json.contacts.conflicts;
+
+/** After a first load of two, two more people await approval where one passes. */
+export async function heldNewcomers(lines: Lines = {}, more: object = {}) {
+  const world = await mirrored();
+  world.config({ ...lines, guards: { optIns: { percent: 0, floor: 1 } } });
+  expect((await world.call('sync')).code).toBe(0);
+  const names = [ann, bob, 'eve@example.com', 'kim@example.com'];
+  world.people(names.map((email) => ({ email, news: 'yes', ...more })));
+  const { code, json } = await world.call('sync', '--json');
+  expect({ code, status: json.status }).toEqual({ code: 3, status: 'held' });
+  world.writes();
+  return { ...world, plan: String(json.plan), held: json.contacts.held };
+}
+
 /** Every byte of the snapshot and of the files beside it. */
 export function storedBytes({ folder }: World): string {
   const at = join(folder, 'cli');
