@@ -27,8 +27,8 @@ import { undoneRun } from './context/undo-run.ts';
 import { untilDone, createGroupCommit } from './context/work-in-parts.ts';
 
 /**
- * Begins a run that has found nothing yet: clears staging and, if it writes, stores it. It must end
- * with `locks.end`.
+ * Begins a run that has found nothing yet: clears staging and, if it writes, stores it. It must be
+ * ended with `endRun`.
  */
 export function beginRun(mirror: Mirror, options: RunOptions): RunResults {
   const { snapshot, locks, approvers } = mirror;
@@ -117,6 +117,12 @@ export function beginRun(mirror: Mirror, options: RunOptions): RunResults {
     verdict: noVerdict,
     failure: undefined,
   };
+}
+
+/** Ends a run, whatever its outcome. What it has read stays in staging. */
+export function endRun({ mirror, run }: Pick<RunResults, 'mirror' | 'run'>): void {
+  mirror.requestLog?.setRun(undefined);
+  mirror.locks.end(run.id);
 }
 
 /** Stores that the run began. Returns the cursor. Call it within a transaction. */

@@ -9,7 +9,7 @@ import { decideChanges, type RunGate } from './plan/decide-changes.ts';
 import { isInForce, quarantineOf } from './context/circuit-breaker.ts';
 import type { Mirror, RunOptions } from './context/mirror-context.ts';
 import { readSource, type SourceRead } from './read/source-read.ts';
-import { beginRun } from './begin-run.ts';
+import { beginRun, endRun } from './begin-run.ts';
 import { lookUp } from './observe/observe-platform.ts';
 import { type Findings, noFindings } from './context/run-results.ts';
 import { statesOf } from './read/record-states.ts';
@@ -37,31 +37,42 @@ export async function examine(
 ): Promise<Examined | undefined> {
   const mode = { single: key };
   const started = beginRun(mirror, { ...options, mode, writes: false, only: 'contacts' });
-  const { tally, begun } = started;
-  const { meta, retryLater } = mirror.snapshot;
-  // A run that writes nothing ignores the quarantine, but the result describes the next run that
-  // writes.
-  const quarantined = isInForce(quarantineOf(meta), mirror.clock.now());
-  const run = { ...started.run, quarantined };
-  const { contacts } = begun;
-  if (!contacts) return undefined;
-  const source = await attempt(readSource(run, contacts));
-  const certified = 'complete' in source && source.complete;
-  const lost = new Set(retryLater.parts('contact').map((one) => one.part));
-  const known: Findings = { ...noFindings, certified, whole: certified, lost };
-  const look = async (): Promise<undefined> => {
-    // The recorded state is valid only for the account of the snapshot.
-    await proveOwn(mirror, run.stop);
-    await lookUp(run, contacts, { key, known });
-  };
-  const unread = offline ? 'not asked' : await attempt(look());
-  const states = statesOf(run, { key, known });
-  run.snapshot.candidates.add('contact', key);
-  const keptBack: Examined['keptBack'] = [];
-  const onKeptBack = (change: Change, gate: RunGate) => void keptBack.push({ change, gate });
-  await decideChanges({ run, contacts, known, tally, onKeptBack });
-  const decision = contacts.decide(states);
-  return { source, unread, states, decision, sends: [...run.snapshot.staging.planned()], keptBack };
+  try {
+    const { tally, begun } = started;
+    const { meta, retryLater } = mirror.snapshot;
+    // A run that writes nothing ignores the quarantine, but the result describes the next run that
+    // writes.
+    const quarantined = isInForce(quarantineOf(meta), mirror.clock.now());
+    const run = { ...started.run, quarantined };
+    const { contacts } = begun;
+    if (!contacts) return undefined;
+    const source = await attempt(readSource(run, contacts));
+    const certified = 'complete' in source && source.complete;
+    const lost = new Set(retryLater.parts('contact').map((one) => one.part));
+    const known: Findings = { ...noFindings, certified, whole: certified, lost };
+    const look = async (): Promise<undefined> => {
+      // The recorded state is valid only for the account of the snapshot.
+      await proveOwn(mirror, run.stop);
+      await lookUp(run, contacts, { key, known });
+    };
+    const unread = offline ? 'not asked' : await attempt(look());
+    const states = statesOf(run, { key, known });
+    run.snapshot.candidates.add('contact', key);
+    const keptBack: Examined['keptBack'] = [];
+    const onKeptBack = (change: Change, gate: RunGate) => void keptBack.push({ change, gate });
+    await decideChanges({ run, contacts, known, tally, onKeptBack });
+    const decision = contacts.decide(states);
+    return {
+      source,
+      unread,
+      states,
+      decision,
+      sends: [...run.snapshot.staging.planned()],
+      keptBack,
+    };
+  } finally {
+    endRun(started);
+  }
 }
 
 async function attempt<T>(work: Promise<T>): Promise<T | ExpectedError> {

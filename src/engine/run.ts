@@ -39,7 +39,7 @@ import { counted } from '../domain/values/counted.ts';
 import { bindAccount, keepBinding } from './account/account-binding.ts';
 import { apply, recover } from './apply/apply-changes.ts';
 import { sendablePeople } from './apply/sendable-people.ts';
-import { abandonLeftovers, beginRun } from './begin-run.ts';
+import { abandonLeftovers, beginRun, endRun } from './begin-run.ts';
 import {
   isRecord,
   type Mirror,
@@ -115,8 +115,7 @@ export async function run(mirror: Mirror, options: RunOptions): Promise<Summary>
   } finally {
     found.lock?.release();
     mirror.snapshot.staging.unchanged.clear();
-    mirror.requestLog?.setRun(undefined);
-    mirror.locks.end(found.run.id);
+    endRun(found);
   }
 }
 

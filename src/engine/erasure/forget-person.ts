@@ -28,7 +28,7 @@ import { invalidateCursor } from '../finish/source-cursor.ts';
 import { erasureWrite, forgetInMemory } from '../../store/memory/audit-trail.ts';
 import { latestNow } from '../context/platform-knowledge.ts';
 import { readSource } from '../read/source-read.ts';
-import { beginRun } from '../begin-run.ts';
+import { beginRun, endRun } from '../begin-run.ts';
 
 /** The result of all attempts since the first. Times are in milliseconds since the epoch. */
 export interface Certificate {
@@ -296,9 +296,9 @@ export async function readNames(
   { signal: stop, abort }: Deadlines,
 ): Promise<CrmReading> {
   const options = { writes: false, only: 'contacts', stop, abort } as const;
-  const { run } = beginRun(mirror, { mode: 'fast', ...options, progress: () => undefined });
+  const started = beginRun(mirror, { mode: 'fast', ...options, progress: () => undefined });
   try {
-    const certificate = await readSource(run, contacts);
+    const certificate = await readSource(started.run, contacts);
     if (certificate.complete) return { read: true, certified: true, why: null };
     return {
       read: true,
@@ -308,5 +308,7 @@ export async function readNames(
   } catch (error) {
     if (!isExpected(error) || error instanceof Interrupted) throw error;
     return { read: false, certified: false, why: error.message };
+  } finally {
+    endRun(started);
   }
 }

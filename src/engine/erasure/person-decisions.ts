@@ -34,7 +34,6 @@ import { type CrmReading, readNames } from './forget-person.ts';
 import { identityOf } from '../context/person-identity.ts';
 import { end } from './pending/unfinished-erasures.ts';
 import { Invalid, Busy } from '../../domain/errors.ts';
-import { createPersonLocks } from '../context/person-locks.ts';
 import { examine } from '../examine-person.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { markReset } from '../observe/observe-platform.ts';
@@ -145,10 +144,8 @@ export async function settleConflict(
 ): Promise<number> {
   const { contacts, key, channel, as, by, caller, reason, evidence } = settling;
   bindDoNotContactList(mirror);
-  // The examination is no run of this process, so it counts in locks of its own.
-  const reader = { ...mirror, locks: createPersonLocks() };
   const options = { key, offline: false, stop, abort, progress: () => undefined };
-  const found = await examine(reader, options);
+  const found = await examine(mirror, options);
   if (found?.source instanceof Error) throw found.source;
   if (found?.unread instanceof Error) throw found.unread;
   if (!found?.source.complete) {

@@ -89,6 +89,13 @@ test('a record with another address by now is another person', async () => {
   expect([has(stage, ann), has(stage, 'anna@example.com')]).toEqual([false, true]);
 });
 
+test('an event about an unknown record is done with after `allow` has read the CRM', async () => {
+  const stage = open({ path: join(scratchFolder(), 'snapshot.sqlite') });
+  await stage.sync();
+  await stage.clock.run(stage.allow(ann));
+  expect(await erase(stage, '9')).toEqual(['nothing']);
+});
+
 test('every address of the record is forgotten', async () => {
   const stage = open({ policy: { absent: 'keep' } });
   await stage.sync();

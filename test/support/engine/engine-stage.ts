@@ -19,6 +19,7 @@ import {
 import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
 import { type Memory, memoryWithoutFile } from '../../../src/store/memory/memory.ts';
+import { allow } from '../../../src/engine/erasure/person-decisions.ts';
 import { eraseTold, type Erased } from '../../../src/engine/erasure/privacy-deletions.ts';
 import { run } from '../../../src/engine/run.ts';
 import { type Sighting, watch } from '../../../src/engine/watch/unsubscribe-watch.ts';
@@ -158,6 +159,8 @@ export interface Stage {
   one(id: string): Promise<Summary>;
   /** The CRM says that it has erased this record, likewise. */
   erase(id: string): Promise<Erased>;
+  /** `allow`, likewise. */
+  allow(key: string): Promise<unknown>;
   /** One look of the sentinel, likewise. */
   look(): Promise<Sighting>;
   /** Requests since the last call that were to change something. */
@@ -289,6 +292,15 @@ export function createStage(options: StageOptions = {}): Stage {
       const own = whole.snapshot.sibling();
       const { stop: signal, abort } = how;
       return eraseTold(mirror(own), id, { signal, abort }).finally(() => own.close());
+    },
+    allow: async (key: string) => {
+      const own = whole.snapshot.sibling();
+      const { stop: signal, abort } = how;
+      const on = mirror(own);
+      const { contacts } = on;
+      if (!contacts) throw new Error('no people');
+      const asking = { contacts, key, reason: 'asked for it', by: 'operator' };
+      return allow(on, asking, { signal, abort }).finally(() => own.close());
     },
     look: async () => {
       const own = whole.snapshot.sibling();
