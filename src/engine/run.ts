@@ -1,12 +1,14 @@
 /**
- * One run of a mirror: read → observe → decide → judge → apply → finish. A plan is the same run,
- * stopped before anything is written. A run about one person takes the short way: it reads and
- * observes that person, and neither finishes what earlier runs have left nor has canaries. Each
- * step takes what it needs and returns what it found. Only this file keeps that, and at once, so
- * that a run that fails later still reports it. Templates have steps of their own, in templates/.
+ * One run of a mirror: recover → read → observe → decide → judge → commit → apply → finish. A plan
+ * is the same run, stopped before anything is written. A run about one person takes the short way:
+ * it looks up only that person on the platform, finds out that person's open changes, and has no
+ * canaries. Records pass through staging; facts about them are returned, and only this file keeps
+ * them, at once, so that a run that fails later still reports them. Templates have steps of their
+ * own, in templates/. At its end a run also reports opt-outs to the CRM.
  *
  * If a run learns something while it applies changes (a person is found on the platform, or has
- * been removed from it), it makes new decisions in a further round, with three rounds at most.
+ * been removed from it), it makes new decisions in a further round. Three rounds are applied at
+ * most; another one only counts what is left.
  *
  * A run counts in how many readings, and for how long, people have been missing from the CRM. A
  * certified reading of a full run counts once if the source is still unchanged after the platform
@@ -129,10 +131,14 @@ async function work(found: RunResults): Promise<void> {
 
   for (let round = 1; ; round += 1) {
     await decide(found, round);
-    if (round === 1) await showPlan(found);
-    await judge(found);
+    if (round === 1) {
+      await summarizePlan(found);
+      if (writes) agreeToPlan(found);
+    }
+    await judge(found, round);
     if (shows) await shows(await viewPlan(found.run), round);
     if (!writes) break;
+    // What was agreed to is one plan, so there is no further one.
     if (round > (agrees ? 1 : mostRounds)) {
       const left = found.run.snapshot.guarded.countPassing();
       const reason = `${counted(left, 'change')} could not be made in this run`;
@@ -141,7 +147,7 @@ async function work(found: RunResults): Promise<void> {
       if (left > 0) found.reasons.push({ code: 'changes-left', reason, fix });
       break;
     }
-    await writePlan(found, round);
+    await commit(found, round);
     await applyInSlices(found);
     if (stop.aborted || breaker.stopped()) break;
     // Has the run learned something that requires another decision?
@@ -162,7 +168,7 @@ async function readAll(found: RunResults): Promise<void> {
   if (writes) await abandonLeftovers(run, begun);
   sayAsking(found);
   found.notes.push(...(await bindAccount(run, mirror.account)));
-  if (writes) await recoverAll(found, mode !== 'fast');
+  if (writes) await recoverAll(found, { toBeListed: mode !== 'fast' });
   await readSources(found);
   await observeAll(found);
   const listings = [...found.known.values()].flatMap(({ listing }) => listing ?? []);
@@ -183,7 +189,7 @@ async function readOne(found: RunResults): Promise<void> {
   const { writes, mode } = options;
   found.notes.push(...(await bindAccount(found.run, mirror.account)));
   await lockPerson(found);
-  if (writes) await recoverAll(found, false);
+  if (writes) await recoverAll(found, { toBeListed: false });
   if (!isRecord(mode)) await readSources(found);
   const { run, known, lock, parts } = found;
   const { contacts } = parts;
@@ -304,6 +310,7 @@ async function observeAll(found: RunResults): Promise<void> {
         templates && (async () => keepListing('template', await listTemplates(run, templates))),
     });
   } finally {
+    // While the platform is listed there are no indexes, so they are made even if that fails.
     await sortListed(run);
   }
   await sideBySide(found, {
@@ -404,32 +411,33 @@ async function decide(found: RunResults, round: number): Promise<void> {
   if (isFirst) noticeInvalid(run, tally);
 }
 
-/** Summarizes the first round's plan, and passes it to the caller, who may refuse it. */
-async function showPlan(found: RunResults): Promise<void> {
+/** Summarizes the first round's plan, and forecasts how long it takes. */
+async function summarizePlan(found: RunResults): Promise<void> {
   const { run, options, tally, parts } = found;
   found.notes.push(...sayStopped(tally.counts().stopped));
   const plan = await readPlan(run);
   found.plan = plan;
   const readMs = run.clock.now() - run.startedAt;
   found.forecast = forecastRun(run, { kinds: kindsIn(parts), changes: plan.changes, readMs });
-  if (!run.writes) {
-    options.foresees?.(found.forecast);
-    return;
-  }
-  options.agrees?.(plan);
+  // A run that writes forecasts what may be sent, once that is known.
+  if (!run.writes) options.foresees?.(found.forecast);
+}
+
+/** Passes the plan to the caller, who may refuse it. The audit log keeps who undoes a run, and why. */
+function agreeToPlan({ run, options, plan }: RunResults): void {
+  if (plan) options.agrees?.(plan);
   const decision = options.undo?.decision;
   if (!run.undo || !decision) return;
-  // The audit log states who undoes a run, and why.
   const about = { plan: run.undo.run, at: run.clock.now(), ...decision };
   run.snapshot.transaction(() => noteDecision(run.snapshot, 'undo', about));
 }
 
 /** Judges the plan. In the first round, it also approves it if the run was asked to. */
-async function judge(found: RunResults): Promise<void> {
+async function judge(found: RunResults, round: number): Promise<void> {
   found.verdict = await judgePlan(found);
   const { run, approvals, verdict } = found;
   const { approve } = found.options;
-  if (verdict.rounds > 1 || !approve || found.hasApproved) return;
+  if (round > 1 || !approve || found.hasApproved) return;
   const { heldAs } = verdict;
   const approved = await yielding(run, approveThisPlan(run, approve, { heldAs, approvals }));
   if (approved === undefined) return;
@@ -441,8 +449,8 @@ async function judge(found: RunResults): Promise<void> {
   found.verdict = await judgeApproved(found);
 }
 
-/** Writes the plan with what it withholds. In the first round, it forecasts what may be sent. */
-async function writePlan(found: RunResults, round: number): Promise<void> {
+/** Writes the plan to the journal, and what it withholds. In the first round, it forecasts what may be sent. */
+async function commit(found: RunResults, round: number): Promise<void> {
   const { run, parts, options, forecast } = found;
   const isFirst = round === 1;
   await holdWithheld(run);
@@ -476,7 +484,7 @@ async function applyInSlices(found: RunResults): Promise<void> {
   for (;;) {
     const endsAt = run.clock.now() + sliceMs;
     await onEach(found, { endsAt, toBeListed: false }, apply);
-    await recoverAll(found, false);
+    await recoverAll(found, { toBeListed: false });
     if (run.stop.aborted || breaker.stopped() || run.clock.now() < endsAt) return;
     const { slicing } = run.snapshot;
     const remaining = kindsIn(found.parts).filter((kind) => slicing.hasPlanned(run.id, kind));
@@ -486,7 +494,10 @@ async function applyInSlices(found: RunResults): Promise<void> {
   }
 }
 
-/** Plans the rest again if the CRM has changed since. Throws Interrupted, unexpected errors. */
+/**
+ * Plans the rest again if the CRM has changed since. This approves nothing and stores no holds: what
+ * it withholds, the next run holds. Throws Interrupted, unexpected errors.
+ */
 async function planAgain(found: RunResults, contacts: MirrorContacts): Promise<void> {
   const { run, reasons, tally } = found;
   const kind = 'contact';
@@ -530,8 +541,8 @@ async function planAgain(found: RunResults, contacts: MirrorContacts): Promise<v
 }
 
 /** Finds out unknown outcomes. `toBeListed`: a newer listing of the platform follows. */
-async function recoverAll(found: RunResults, toBeListed: boolean): Promise<void> {
-  return onEach(found, { endsAt: 0, toBeListed }, recover);
+async function recoverAll(found: RunResults, when: { toBeListed: boolean }): Promise<void> {
+  return onEach(found, { ...when, endsAt: Number.POSITIVE_INFINITY }, recover);
 }
 
 /** Sends to people and templates side by side, or finds out what became of what was sent. */
