@@ -423,7 +423,7 @@ async function summarizePlan(found: RunResults): Promise<void> {
   if (!run.writes) options.foresees?.(found.forecast);
 }
 
-/** Passes the plan to the caller, who may refuse it. The audit log keeps who undoes a run, and why. */
+/** Passes the plan to the caller, who may refuse it. The audit log keeps who undoes a run. */
 function agreeToPlan({ run, options, plan }: RunResults): void {
   if (plan) options.agrees?.(plan);
   const decision = options.undo?.decision;
@@ -449,7 +449,10 @@ async function judge(found: RunResults, round: number): Promise<void> {
   found.verdict = await judgeApproved(found);
 }
 
-/** Writes the plan to the journal, and what it withholds. In the first round, it forecasts what may be sent. */
+/**
+ * Writes the plan to the journal, and what it withholds. In the first round, it forecasts what may
+ * be sent.
+ */
 async function commit(found: RunResults, round: number): Promise<void> {
   const { run, parts, options, forecast } = found;
   const isFirst = round === 1;
@@ -495,8 +498,8 @@ async function applyInSlices(found: RunResults): Promise<void> {
 }
 
 /**
- * Plans the rest again if the CRM has changed since. This approves nothing and stores no holds: what
- * it withholds, the next run holds. Throws Interrupted, unexpected errors.
+ * Plans the rest again if the CRM has changed since. This approves nothing and stores no holds;
+ * what it withholds, the next run holds. Throws Interrupted, unexpected errors.
  */
 async function planAgain(found: RunResults, contacts: MirrorContacts): Promise<void> {
   const { run, reasons, tally } = found;
