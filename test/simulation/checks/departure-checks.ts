@@ -75,7 +75,7 @@ function hidesDefault({ channels }: Person, channel: string): boolean {
   return signedUp.some(({ at }) => ours.some((other) => Math.abs(at - other.at) < 60_000));
 }
 
-/** Whose word it was goes with the snapshot, and with what it knew of the forgotten and the deleted. */
+/** Whose word it was goes with the snapshot, and with what it knew of the forgotten and deleted. */
 function wasLeft(state: State | undefined, lostAt: number): boolean {
   return pastOf(state).some(
     ({ is, by, at }) => is !== 'opt_in' && (by === 'others' || at <= lostAt),
