@@ -14,7 +14,8 @@ export type Subscription = z.infer<typeof subscription>;
 export const contactStatus = z.enum(['subscribed', 'unsubscribed', 'blocked']);
 
 /** An address local@host.tld: no whitespace, exactly one @, and a dot in the part after it. */
-export const email = z.string().regex(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, 'Invalid email format');
+export const emailForm = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
+export const email = z.string().regex(emailForm, 'Invalid email format');
 
 /** The page of a list ("Limits" 2). The default of `limit` is not specified clearly. */
 const page = z.coerce.number().int().min(1).optional().meta({ default: 1 });

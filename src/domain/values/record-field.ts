@@ -5,7 +5,8 @@
  * undefined if it is absent. `consents[].status` is the list of what its elements have there.
  */
 export function fieldAt(value: unknown, field: string): unknown {
-  return follow(value, pathOf(value, field), { marksEnd: false });
+  if (isObject(value) && Object.hasOwn(value, field)) return Reflect.get(value, field);
+  return follow(value, field.split('.'), { marksEnd: false });
 }
 
 /**

@@ -97,7 +97,7 @@ export function vocabulary(
     }
     if (text === undefined) return { unknown: 'no single value', text };
     if (text === '') return 'none';
-    const known = words.get(wordOf(text));
+    const known = words.get(text) ?? words.get(wordOf(text));
     if (known) return known;
     const date = use === 'subscription' ? undefined : dateIn(text, now());
     if (date === 'zero') return 'none';
