@@ -1,6 +1,6 @@
 /**
  * Whether the console stays quick: `npm run bench console [people]`. A snapshot of a million people
- * and 10,000 runs with a million changes; 20,000 deletions await approval, and 50,000 people have a
+ * and 10,000 runs with a million changes; 100,000 changes await approval, and 50,000 people have a
  * conflict. Each page is asked for twenty times, and beside a running sync. The floor is a file.
  */
 import { randomBytes } from 'node:crypto';
@@ -21,7 +21,7 @@ import { open } from './stage/open.ts';
 
 const people = Number(process.argv[2] ?? 1_000_000);
 const runs = 10_000;
-const withheld = 20_000;
+const withheld = 100_000;
 const conflicts = 50_000;
 const times = 20;
 
@@ -121,15 +121,21 @@ function fill({ snapshot }: Folder): void {
     ${n(runs)} insert into run_figures
     select '2020' || printf('%012d', i), ${now} - i * 240000, 'fast', 5000 + i % 900, 120, i % 2,
       0.9, 60000 * i, i % 70, '[]', iif(i % 12, null, '{"ch_news":' || (900000 + i) || '}') from n;
+    ${n(runs)} insert into route_figures
+    select ${now} - i * 240000, value, i % 9, 10, 1000
+    from n, json_each('["contacts.list", "contacts.enrol", "contacts.optOut", "batch.create"]');
     ${n(people)} insert into change
       (run, kind, key, op, part, body, phase, state, planned_at, sent_at, ended_at)
     select '2020' || printf('%012d', 1 + i % ${runs}), 'contact', 'person' || i || '@example.com',
       'opt_in', 'ch_news', '{}', 2, 'acked', at, at, at
     from (select i, ${now} - (1 + i % ${runs}) * 240000 at from n);
-    insert into held_plan (plan, batch, mode, at, current)
-    values ('5f0c8de1a2b34c56', 'bench', 'fast', ${now}, 1);
-    ${n(withheld)} insert into held (batch, kind, key, op, part, target, guard)
-    select 'bench', 'contact', 'person' || i || '@example.com', 'delete', '', '', 'delete' from n;
+    insert into held_plan (plan, number, at) values ('5f0c8de1a2b34c56', 1, ${now});
+    ${n(withheld)} insert into hold
+      (guard, kind, key, op, part, target, body, ids, stated, withdraws, undoes, is_listed, at)
+    select iif(i % 2, 'delete', 'opt_out'), 'contact', 'person' || i || '@example.com',
+      iif(i % 2, 'delete', 'opt_out'), iif(i % 2, '', 'ch_news'), '', '', '["' || i || '"]',
+      1 - i % 2, 0, '', 1, ${now} from n;
+    insert into listed select '5f0c8de1a2b34c56', id from hold;
     ${n(conflicts)} insert into problem
       (kind, key, class, part, reason, fix, since, run, cause, about)
     select 'contact', 'person' || i || '@example.com', 'conflict', 'ch_news',

@@ -155,6 +155,16 @@ test('a first load shows its progress and the rate limits while it runs', async 
   const route = limits.locator('tr', { hasText: 'contacts.enrol' });
   await route.waitFor();
   expect(await route.innerText()).toContain('4\t1 s\t–\t0 %');
+  await limits.reload();
+  const plot = limits.locator('figure', { hasText: 'contacts.enrol: requests per 1 s' });
+  expect(await plot.locator('figcaption').innerText()).toMatch(/\s[\d.]+ of 4$/);
+  const [series] = await plot
+    .locator('[data-plot]')
+    .evaluateAll((all) => all.map((one) => JSON.parse(one.getAttribute('data-plot') ?? '').series));
+  expect(series[0].values[0]).toBeGreaterThan(1);
+  expect(series[1]).toEqual({ label: 'limit', values: [4], isLimit: true });
+  expect(await limits.locator('canvas').count()).toBeGreaterThan(0);
+  expect(await faultsOf(limits)).toEqual([]);
   expect(complaints).toEqual([]);
   expect(running.failures).toEqual([]);
 });

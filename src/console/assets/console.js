@@ -144,9 +144,10 @@ function draw(area) {
       ],
       series: [
         { value: (_, n) => (n === null ? '' : inWords(dayAndTime, n)) },
-        ...series.map(({ label, values: own }, at) => ({
+        ...series.map(({ label, values: own, isLimit }, at) => ({
           label,
-          stroke: color(seriesColors[at % seriesColors.length]),
+          stroke: color(isLimit ? '--bad' : seriesColors[at % seriesColors.length]),
+          ...(isLimit ? { dash: [6, 4] } : {}),
           width: isBars ? 0 : 2,
           ...(isBars
             ? {

@@ -4,15 +4,15 @@
  * one line of text.
  */
 import { withCommas } from '../../domain/values/counted.ts';
-import { instant, lasting } from '../../compose/output/format-values.ts';
-import type { OptOutOrigin } from '../../store/tables/run-figures.ts';
+import { instant, lasting, range } from '../../compose/output/format-values.ts';
+import type { Snapshot } from '../../store/snapshot.ts';
+import type { OptOutOrigin, RouteFigures } from '../../store/tables/run-figures.ts';
 import { unreadable } from '../../views/status/attention.ts';
-import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { html, type Html, sectionsHtml } from '../../views/render/html.ts';
 import { names, numbers } from '../../views/sections.ts';
 import { channelName } from '../view/console-text.ts';
-import { filterLink } from '../view/form.ts';
-import { linkTo, type PageRequest } from '../view/page.ts';
+import { filterLink, withQuery } from '../view/form.ts';
+import type { PageRequest } from '../view/page.ts';
 
 const dayMs = 86_400_000;
 const ranges = { '1 h': dayMs / 24, '24 h': dayMs, '7 d': 7 * dayMs, '90 d': 90 * dayMs } as const;
@@ -25,6 +25,8 @@ const shownRows = 5;
 interface Series {
   label: string;
   values: (number | null)[];
+  /** Whether it is the most that the others may reach. */
+  isLimit?: boolean;
 }
 
 interface Plot {
@@ -41,25 +43,33 @@ interface Plot {
   series: Series[];
 }
 
+/** Makes plots of what a snapshot has recorded in the last `ms`, in steps of `stepMs`. */
+type MakePlots = (
+  request: PageRequest,
+  from: Snapshot['figures'],
+  time: { now: number; ms: number; stepMs: number },
+) => Plot[];
+
 /** Returns the section with the plots of the time that `range` in the address names. */
-export async function historySection(request: PageRequest): Promise<Html> {
+export async function historySection(request: PageRequest, make: MakePlots): Promise<Html> {
   const asked = Object.entries(ranges).find(([name]) => name === request.query['range']);
   const [chosen, ms] = asked ?? [usual, ranges[usual]];
   const plots = await request.mirror
-    .read({ seesAddresses: false }, (seen) => plotsOf(request, seen, ms))
+    .read({ seesAddresses: false }, ({ snapshot, now }) => {
+      if (snapshot?.figures.firstSince(0) === undefined) return [];
+      return make(request, snapshot.figures, { now, ms, stepMs: Math.ceil(ms / mostPoints) });
+    })
     .catch((error: unknown) => {
       // The overview says that the snapshot cannot be read, among what needs attention.
       if (unreadable(error)) return [];
       throw error;
     });
   const shown = plots.filter(({ series }) =>
-    series.some(({ values }) => values.some((value) => value !== null && value > 0)),
+    series.some(({ values, isLimit }) => !isLimit && values.some((one) => one !== null && one > 0)),
   );
   const none = plots.filter((plot) => !shown.includes(plot)).map(({ title }) => title);
-  const link = (name: string): Html => {
-    const href = `${linkTo(request)}?range=${encodeURIComponent(name)}#history`;
-    return filterLink(href, name, name === chosen);
-  };
+  const link = (name: string): Html =>
+    filterLink(`${withQuery(request, { range: name })}#history`, name, name === chosen);
   return html`<section aria-labelledby="history">
     <details open data-wide>
       <summary><h2 id="history">History</h2></summary>
@@ -73,13 +83,9 @@ export async function historySection(request: PageRequest): Promise<Html> {
 
 const noHistory = html`<p class="quiet">There is no history yet: the first run begins it.</p>`;
 
-function plotsOf(request: PageRequest, { snapshot, now }: Seen, ms: number): Plot[] {
-  if (snapshot?.figures.firstSince(0) === undefined) return [];
-  const { figures } = snapshot;
-  const since = now - ms;
-  const stepMs = Math.max(1, Math.ceil(ms / mostPoints));
-  const points = figures.points({ since, stepMs });
-  const [from, to] = [since / 1000, now / 1000];
+/** The plots of a mirror: people, opt-outs and runs. */
+export const mirrorPlots: MakePlots = (request, figures, { now, ms, stepMs }) => {
+  const points = figures.points({ since: now - ms, stepMs });
   const x = [...new Set(points.map(({ at }) => Math.round(at / 1000)))];
   const modes = [...new Set(points.map(({ mode }) => mode))].toSorted();
   const byMode = (value: (point: (typeof points)[number]) => number | null): Series[] =>
@@ -91,80 +97,81 @@ function plotsOf(request: PageRequest, { snapshot, now }: Seen, ms: number): Plo
   const ages = new Map(
     points.map(({ at, proofMs }) => [Math.round(at / 1000), proofMs && proofMs / 1000]),
   );
-  const rows = figures.people({ since, stepMs });
+  const rows = figures.people({ since: now - ms, stepMs });
   const counts = rows.map(({ people }) => new Map(Object.entries(people)));
   const channels = [...new Set(counts.flatMap((one) => [...one.keys()]))].slice(0, mostSeries);
-  const optOuts = figures.optOuts(now - Math.max(ms, ranges[usual]));
+  const daysMs = Math.max(ms, ranges[usual]);
+  const optOuts = figures.optOuts(now - daysMs);
   const days = [...new Set(optOuts.map(({ day }) => day))];
-  const runs = { x, from, to };
+  // At noon, which is on the same day in nearly all time zones.
+  const noons = days.map((day) => Math.min(now / 1000, Date.parse(day) / 1000 + noonSeconds));
+  const shares = byMode(({ used }) => used && used * 100);
+  const limit = { label: 'limit', values: x.map(() => 100), isLimit: true };
+  const age = { label: 'age', values: x.map((at) => ages.get(at) ?? null) };
+  const plot = (title: string, unit: Plot['unit'], look: Plot['look'], series: Series[]): Plot => {
+    return { title, x, from: (now - ms) / 1000, to: now / 1000, unit, look, series };
+  };
+  const people = channels.map((channel) => ({
+    label: channelName(request, channel),
+    values: counts.map((one) => one.get(channel) ?? 0),
+  }));
+  const byOrigin = Object.entries(origins).map(([origin, label]) => ({
+    label,
+    values: days.map(
+      (day) => optOuts.find((one) => one.day === day && one.origin === origin)?.n ?? 0,
+    ),
+  }));
   return [
     {
-      title: 'People subscribed per channel',
+      ...plot('People subscribed per channel', 'count', 'line', people),
       x: rows.map(({ at }) => Math.round(at / 1000)),
-      from,
-      to,
+    },
+    {
+      ...plot('Opt-outs per day', 'count', 'bars', byOrigin),
+      x: noons,
+      from: (now - daysMs) / 1000,
+    },
+    plot(
+      'Changes per run',
+      'count',
+      'bars',
+      byMode(({ changed }) => changed),
+    ),
+    plot(
+      'Run time',
+      'seconds',
+      'line',
+      byMode((point) => point.ms / 1000),
+    ),
+    plot('Rate limit used', 'percent', 'line', [...shares, limit]),
+    plot(
+      'Requests refused by the rate limit',
+      'count',
+      'bars',
+      byMode(({ refused }) => refused),
+    ),
+    plot('Age of the last complete run', 'seconds', 'line', [age]),
+  ];
+};
+
+/** A plot of each route with a known limit: the requests that runs sent in one of its windows. */
+export const routePlots: MakePlots = (_, figures, { now, ms, stepMs }) => {
+  const title = ({ route, windowMs }: RouteFigures) => `${route}: requests per ${range(windowMs)}`;
+  return [...Map.groupBy(figures.routes({ since: now - ms, stepMs }), title)]
+    .toSorted(([a], [b]) => a.localeCompare(b))
+    .map(([name, points]) => ({
+      title: name,
+      x: points.map(({ at }) => Math.round(at / 1000)),
+      from: (now - ms) / 1000,
+      to: now / 1000,
       unit: 'count',
-      look: 'line',
-      series: channels.map((channel) => ({
-        label: channelName(request, channel),
-        values: counts.map((one) => one.get(channel) ?? 0),
-      })),
-    },
-    {
-      title: 'Opt-outs per day',
-      // At noon, which is on the same day in nearly all time zones.
-      x: days.map((day) => Math.min(to, Date.parse(day) / 1000 + noonSeconds)),
-      from: (now - Math.max(ms, ranges[usual])) / 1000,
-      to,
-      unit: 'count',
-      look: 'bars',
-      series: Object.entries(origins).map(([origin, label]) => ({
-        label,
-        values: days.map(
-          (day) => optOuts.find((row) => row.day === day && row.origin === origin)?.n ?? 0,
-        ),
-      })),
-    },
-    {
-      title: 'Changes per run',
-      ...runs,
-      unit: 'count',
-      look: 'bars',
-      series: byMode(({ changed }) => changed),
-    },
-    {
-      title: 'Run time',
-      ...runs,
-      unit: 'seconds',
-      look: 'line',
-      series: byMode((point) => point.ms / 1000),
-    },
-    {
-      title: 'Rate limit used',
-      ...runs,
-      unit: 'percent',
       look: 'line',
       series: [
-        ...byMode(({ used }) => used && Math.round(used * 100)),
-        { label: 'the limit', values: x.map(() => 100) },
+        { label: 'used', values: points.map(({ sent }) => Math.round(sent * 10) / 10) },
+        { label: 'limit', values: points.map(({ most }) => most), isLimit: true },
       ],
-    },
-    {
-      title: 'Requests refused by the rate limit',
-      ...runs,
-      unit: 'count',
-      look: 'bars',
-      series: byMode(({ refused }) => refused),
-    },
-    {
-      title: 'Age of the last complete run',
-      ...runs,
-      unit: 'seconds',
-      look: 'line',
-      series: [{ label: 'age', values: x.map((at) => ages.get(at) ?? null) }],
-    },
-  ];
-}
+    }));
+};
 
 const origins: Readonly<Record<OptOutOrigin, string>> = {
   stated: 'stated by the CRM',
@@ -176,14 +183,14 @@ const origins: Readonly<Record<OptOutOrigin, string>> = {
 const words: Readonly<Record<Plot['unit'], (value: number) => string>> = {
   count: withCommas,
   seconds: (value) => lasting(value * 1000),
-  percent: (value) => `${value} %`,
+  percent: (value) => `${Math.round(value * 10) / 10} %`,
 };
 
 function figure(plot: Plot): Html {
   const { title, x, unit, series } = plot;
-  const rounded = series.map(({ label, values }) => ({
-    label,
-    values: values.map((one) => one && Math.round(one * 100) / 100),
+  const rounded = series.map((one) => ({
+    ...one,
+    values: one.values.map((value) => value && Math.round(value * 100) / 100),
   }));
   const data = JSON.stringify({ ...plot, series: rounded });
   const format = (value: number | null): string => (value === null ? '–' : words[unit](value));
@@ -203,14 +210,13 @@ function figure(plot: Plot): Html {
   </figure>`;
 }
 
-/** Returns the newest value: of all series together if their bars stand upon each other. */
+/** Returns the newest value, and of what limit: of all series together if they are bars. */
 function newest({ x, unit, look, series }: Plot): string {
-  const at = x.findLastIndex((_, nth) =>
-    series.some(({ values }) => (values[nth] ?? null) !== null),
-  );
-  const values = series.flatMap(({ values }) => values[at] ?? []);
+  const used = series.filter(({ isLimit }) => !isLimit);
+  const at = x.findLastIndex((_, nth) => used.some(({ values }) => (values[nth] ?? null) !== null));
+  const values = used.flatMap((one) => one.values[at] ?? []);
   const shown = look === 'bars' ? [values.reduce((sum, one) => sum + one, 0)] : values;
-  const [first, ...others] = unit === 'percent' ? shown.slice(0, 1) : shown;
-  if (first === undefined) return '';
-  return others.length > 2 ? '' : [first, ...others].map(words[unit]).join(' · ');
+  const most = unit === 'count' && series.find(({ isLimit }) => isLimit)?.values[at];
+  const limit = most ? ` of ${words[unit](most)}` : '';
+  return shown.length > 3 ? '' : `${shown.map(words[unit]).join(' · ')}${limit}`;
 }

@@ -24,7 +24,7 @@ import { names, numbers } from '../../views/sections.ts';
 import { linkTo, orFault, type Page, type PageRequest } from '../view/page.ts';
 import type { PageStatusAndNext } from '../view/console-mirror.ts';
 import type { Standing } from '../../views/status/mirrors.ts';
-import { historySection } from './history.ts';
+import { historySection, mirrorPlots, routePlots } from './history.ts';
 import { rehearsalLink } from './rehearsal.ts';
 import { mendingPages } from '../../views/status/attention.ts';
 
@@ -37,7 +37,7 @@ export const overviewPage: Page = {
     const { details: below, ...pieces } = statusPieces(request, seen);
     return {
       title: seen.status.mirror,
-      body: html`${liveArea(request, pieces)} ${await historySection(request)}
+      body: html`${liveArea(request, pieces)} ${await historySection(request, mirrorPlots)}
         <div id="details">${below}</div>`,
     };
   },
@@ -201,7 +201,7 @@ function details(request: PageRequest, { status, next }: PageStatusAndNext): Htm
 export const limitsPage: Page = {
   path: 'limits',
   nav: 'Rate limits',
-  show(request) {
+  async show(request) {
     const pieces = limitPieces(request, request.mirror.status());
     const { memory } = request.mirror.config;
     const found = orFault(() => withMemory(memory, ({ requests }) => requests.lastRefused()) ?? []);
@@ -213,7 +213,8 @@ export const limitsPage: Page = {
           );
     const none = 'fault' in found ? found.fault : 'The request log holds no such answer.';
     const refused = { title: 'Last refused (429)', lines, isList: true, none };
-    const body = html`${liveArea(request, pieces)} ${sectionsHtml([refused], {})}`;
+    const body = html`${liveArea(request, pieces)} ${sectionsHtml([refused], {})}
+    ${await historySection(request, routePlots)}`;
     return { title: 'Rate limits', body };
   },
 };

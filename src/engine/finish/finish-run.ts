@@ -172,11 +172,12 @@ function keepFigures(run: RunContext, { summary, done, counts }: Ended): void {
   if (onlyKey(run) !== undefined) return;
   const { requests, ms } = summary;
   const proven = runs.proven();
-  // The largest share of a route's limit that the requests took up.
-  const shares = Object.entries(run.limits()).flatMap(([route, { limit, windowMs }]) => {
-    if (limit === undefined || windowMs === undefined) return [];
-    return Math.min(1, (requests.byRoute[route] ?? 0) / (limit * Math.max(1, ms / windowMs)));
+  const routes = Object.entries(run.limits()).flatMap(([route, { limit: most, windowMs }]) => {
+    if (most === undefined || windowMs === undefined) return [];
+    const sent = (requests.byRoute[route] ?? 0) / Math.max(1, ms / windowMs);
+    return { at, route, sent: Math.min(most, sent), most, windowMs };
   });
+  for (const route of routes) if (route.sent > 0) figures.addRoute(route);
   const acked = done.filter(({ state }) => state === 'acked');
   figures.add({
     run: id,
@@ -185,7 +186,7 @@ function keepFigures(run: RunContext, { summary, done, counts }: Ended): void {
     ms,
     requests: requests.total,
     refused: requests.rateLimited,
-    used: shares.length === 0 ? null : Math.max(...shares),
+    used: routes.length === 0 ? null : Math.max(...routes.map(({ sent, most }) => sent / most)),
     proofMs: proven ? at - proven.startedAt : null,
     changed: acked.reduce((sum, { n }) => sum + n, 0),
     changes: done.map(({ kind, op, state, n }) => ({ kind, op, state, n })),

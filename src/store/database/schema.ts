@@ -70,7 +70,7 @@ const schema = `
     id text primary key, mode text not null, status text not null, plan text,
     started_at integer not null, ended_at integer, summary text, asked text, number integer
   ) without rowid;
-  create index run_by_number on run (number);
+  create index run_by_number on run (number, started_at, id, mode, status);
 
   -- The history that plots are drawn from (store/tables/run-figures.ts).
   create table run_figures (
@@ -79,6 +79,11 @@ const schema = `
     changed integer not null, changes text not null, people text
   ) without rowid;
   create index run_figures_by_at on run_figures (at);
+  -- 'sent' and 'most' are requests in a window of the route: what the run used, and its limit.
+  create table route_figures (
+    at integer not null, route text not null, sent real not null, most integer not null,
+    window_ms integer not null, primary key (at, route)
+  ) without rowid;
   create table opt_out_day (
     day text not null, origin text not null, n integer not null, primary key (day, origin)
   ) without rowid;

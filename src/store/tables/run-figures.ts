@@ -1,6 +1,6 @@
 /**
- * Keeps the history that plots are drawn from: one row for each run about all people, and one for
- * each day and origin of opt-outs. Times are in milliseconds since the epoch.
+ * Keeps the history that plots are drawn from: one row for each run about all people and for each
+ * route that it used, and one for each day and origin of opt-outs. Times are in milliseconds since the epoch.
  */
 import { storedJson } from '../../domain/stored-json.ts';
 import type { ChangeTally } from './journal.ts';
@@ -29,6 +29,15 @@ export interface RunFigures extends Point {
   changes: readonly ChangeTally[];
   /** The number of people subscribed by channel; null if they were not counted. */
   people: Counts | null;
+}
+
+/** What a run used of the limit of a route: `sent` and `most` are requests in a window. */
+export interface RouteFigures {
+  at: number;
+  route: string;
+  sent: number;
+  most: number;
+  windowMs: number;
 }
 
 /** Who asked for an opt-out: the CRM, the person on the platform, an absence, or an operator. */
@@ -63,10 +72,14 @@ export function figuresIn(db: Statements) {
        @people)`,
   );
   const pruneRuns = db.run<[before: number]>('delete from run_figures where at < ?');
+  const pruneRoutes = db.run<[before: number]>('delete from route_figures where at < ?');
   const pruneDays = db.run<[before: number]>(`delete from opt_out_day where day < ${dayOf('?')}`);
   return {
     add: ({ people, ...figures }: RunFigures) =>
       add({ ...figures, people: people && peopleCounts.encode(people) }),
+    addRoute: db.run<RouteFigures>(
+      'insert or replace into route_figures values (@at, @route, @sent, @most, @windowMs)',
+    ),
     /** Returns the `changes` of a run, or undefined if none are stored. */
     changesOf: db.one<[run: string], readonly ChangeTally[], { changes: string }>(
       'select changes from run_figures where run = ?',
@@ -121,6 +134,11 @@ export function figuresIn(db: Statements) {
          max(proof_ms) proofMs, max(changed) changed
        from run_figures where at >= @since group by ${bucket}, mode order by at`,
     ),
+    /** Returns the largest values of each route in each step; another window is another route. */
+    routes: db.all<Part, RouteFigures>(
+      `select max(at) at, route, max(sent) sent, max(most) most, window_ms windowMs
+       from route_figures where at >= @since group by ${bucket}, route, window_ms order by at`,
+    ),
     people: db.all<Part, { at: number; people: Counts }, { at: number; people: string }>(
       `select max(at) at, people from run_figures where at >= @since and people is not null
        group by ${bucket} order by at`,
@@ -146,6 +164,7 @@ export function figuresIn(db: Statements) {
     /** Deletes the rows of runs that ended before `before`, and of the days before. */
     prune(before: number): void {
       pruneRuns(before);
+      pruneRoutes(before);
       pruneDays(before);
     },
   };

@@ -16,7 +16,7 @@ CREATE INDEX renamed_by_key on renamed (kind, key);
 CREATE UNIQUE INDEX returned_by_record on returned (kind, key, crm, part);
 CREATE INDEX returned_open on returned (kind, state, attempts, seq)
     where state not in ('acked', 'needless');
-CREATE INDEX run_by_number on run (number);
+CREATE INDEX run_by_number on run (number, started_at, id, mode, status);
 CREATE INDEX run_figures_by_at on run_figures (at);
 CREATE INDEX stated_gone on stated (gone_at) where gone_at is not null;
 CREATE INDEX stated_opt_out on stated (kind, id, part) where says = 'opt_out';
@@ -92,6 +92,10 @@ CREATE TABLE returned (
     attempts integer not null default 0, retry_at integer, run text,
     planned_at integer not null, sent_at integer, ended_at integer
   );
+CREATE TABLE route_figures (
+    at integer not null, route text not null, sent real not null, most integer not null,
+    window_ms integer not null, primary key (at, route)
+  ) without rowid;
 CREATE TABLE run (
     id text primary key, mode text not null, status text not null, plan text,
     started_at integer not null, ended_at integer, summary text, asked text, number integer
