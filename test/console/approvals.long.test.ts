@@ -89,7 +89,7 @@ test('an operator sees why changes wait, approves them, and a run makes them', a
   await page.getByText('Nothing awaits a decision.').waitFor();
   await page.getByRole('button', { name: 'Run now' }).click();
   await page.getByRole('status').waitFor();
-  expect(world.emulator.world.contacts()).toHaveLength(4);
+  await expect.poll(() => world.emulator.world.contacts(), { timeout: 20_000 }).toHaveLength(4);
   await page.goto('/m/world/approvals');
   await page.getByRole('heading', { name: 'Decided lately' }).waitFor();
   const lately = page.locator('section', { hasText: 'Decided lately' });

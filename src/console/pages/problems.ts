@@ -62,7 +62,7 @@ function bodyOf(request: PageRequest, { snapshot, names, config }: Seen): Html {
   const { user, query } = request;
   const { status } = request.mirror.status();
   const held = heldRecords(status);
-  const all = standingGroups(snapshot).filter((group) => group.class !== 'held');
+  const all = standingGroups(snapshot, false).filter((group) => group.class !== 'held');
   const asked = classIn(query['class']);
   const found = all.filter((group) => asked === undefined || group.class === asked);
   const waiting = asked === undefined || asked === 'held' ? held : [];

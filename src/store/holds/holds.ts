@@ -10,7 +10,7 @@
  * nothing else. A run that plans other content, or for another contact, makes a hold of its own.
  */
 import type { Op } from '../../domain/change.ts';
-import { byGuard, guardClasses, type GuardClass, guardNames } from '../../domain/guard-classes.ts';
+import { byGuard, guardClasses, type GuardClass } from '../../domain/guard-classes.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import { type Guarded, isGuarded, most, rangesBy, type RecordName } from '../database/key-range.ts';
 import type { Statements } from '../database/prepared-statements.ts';
@@ -46,10 +46,6 @@ export interface PlanDecision extends Decider {
 interface HeldPlan {
   /** The hash of the plan. */
   plan: string;
-  /** When the first of its changes was held, in milliseconds since the epoch. */
-  since: number;
-  /** The number of people or templates with changes that nobody has rejected, by guard. */
-  held: Record<GuardClass, number>;
   /** The run that it undoes; null for any other plan. Only `undo` of that run makes its changes. */
   undoes: string | null;
 }
@@ -329,14 +325,14 @@ function plansIn(db: Statements) {
          and not exists (select 1 from listed o where o.list = @list and o.hold = l.hold))`,
   );
   const counts = db.all<InList, { guard: GuardClass; held: number; open: number; ready: number }>(
-    `select h.guard, count(distinct h.key) held,
-       count(distinct iif(d.verdict is null, h.key, null)) open,
-       count(distinct iif(d.verdict = 'approved', h.key, null)) ready
-     from hold h ${decided} where ${isShownIn} group by h.guard`,
+    `select guard, count(*) held, sum(open) open, sum(ready) ready from (
+       select h.guard, max(d.verdict is null) open, max(d.verdict is 'approved') ready
+       from hold h ${decided} where ${isShownIn} group by h.guard, h.key)
+     group by guard`,
   );
   const whole = db.value<[list: string], string>('select plan from decision where id = ?');
-  const plan = db.one<[plan: string], { undoes: string | null }>(
-    'select undoes from held_plan where plan = ?',
+  const plan = db.one<[plan: string], HeldPlan>(
+    'select plan, undoes from held_plan where plan = ?',
   );
   const size = db.only<[list: string], ListSize>(
     `select count(*) filter (where h.ended_at is null) waiting,
@@ -345,12 +341,14 @@ function plansIn(db: Statements) {
        coalesce(min(h.at) filter (where h.ended_at is null), 0) since
      from listed l join hold h on h.id = l.hold where l.list = ?`,
   );
-  const newest = db.values<[], string>(
-    `select plan from held_plan where number in (
-       select (select max(p.number) from listed l join held_plan p on p.plan = l.list
-         where l.hold = h.id)
-       from hold h where h.ended_at is null and h.wanted and not ${isRejected})
-     order by number`,
+  // The first change that no newer plan shows decides, so that few of a large plan are looked at.
+  const newest = db.all<[], HeldPlan>(
+    `select p.plan, p.undoes from held_plan p where exists (
+       select 1 from listed l cross join hold h on h.id = l.hold
+       where l.list = p.plan and h.ended_at is null and h.wanted and not ${isRejected}
+         and not exists (select 1 from listed o cross join held_plan n on n.plan = o.list
+           where o.hold = h.id and n.number > p.number))
+     order by p.number`,
   );
   const unshown = db.has<Guarded & { plan: string }>(
     `select 1 from held_plan p, (${heldNow} and ${isGuarded}) w where p.plan = @plan
@@ -373,12 +371,6 @@ function plansIn(db: Statements) {
       byGuard((guard) => found.find((one) => one.guard === guard)?.[name] ?? 0);
     return { held: sum('held'), undecided: sum('open'), ready: sum('ready') };
   };
-  const get = (named: string): HeldPlan | undefined => {
-    const undoes = plan(whole(named) ?? named)?.undoes;
-    if (undoes === undefined) return undefined;
-    const { held } = counted({ list: named, approvals: [] });
-    return { plan: named, since: size(named).since, undoes, held };
-  };
   return {
     /**
      * Stores that a plan shows what this run withholds. `undoes`: the run that it undoes, or ''.
@@ -392,13 +384,14 @@ function plansIn(db: Statements) {
      * withholds.
      */
     shows: (named: string, guarded: Guarded) => !unshown({ ...guarded, plan: named }),
-    /** Returns the plan, or the part of one, with this hash; undefined if none is stored. */
-    get,
-    /** Returns the newest plans that show what awaits approval, oldest first. */
-    current: (): HeldPlan[] =>
+    /** Returns the plan, or that of the part, with this hash; undefined if none is stored. */
+    get: (named: string) => plan(whole(named) ?? named),
+    /** Returns the newest plans that show what awaits approval. */
+    newest,
+    /** Returns these plans with their counts, oldest first. */
+    current: (approvals: readonly string[] = []) =>
       newest()
-        .flatMap((one) => get(one) ?? [])
-        .filter(({ held }) => guardNames.some((guard) => held[guard] > 0))
+        .map((of) => ({ ...of, ...counted({ list: of.plan, approvals }), ...size(of.plan) }))
         .toSorted((a, b) => a.since - b.since),
     /** Returns the plan that a decision is about; of a plan, the plan itself. */
     wholeOf: (named: string) => whole(named) ?? named,

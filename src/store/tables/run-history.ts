@@ -58,14 +58,14 @@ const newestFirst = 'order by number desc, started_at desc, id desc';
 export function runsIn(db: Statements) {
   // Only the runs that are returned are read with their summaries.
   const newest = db.all<Required<RunFilter> & { count: number; isNews: boolean }, KeptRun>(
-    `select ${columns} from run join (
-       select id listed from run
+    `select ${columns} from run where id in (
+       select id from run
        where (@mode is null or mode = @mode)
          and (@statuses is null or status in (select value from json_each(@statuses)))
          and (@since is null or started_at >= @since)
          and (not @isNews or status <> 'done' or exists (
-           select 1 from change indexed by change_by_run where run = run.id))
-       ${newestFirst} limit @count offset @offset) on id = listed
+           select 1 from change c indexed by change_by_run where c.run = run.id))
+       ${newestFirst} limit @count offset @offset)
      ${newestFirst}`,
   );
   return {

@@ -44,8 +44,8 @@ export interface StandingProblem {
 const kinds: readonly RecordTypeName[] = ['contact', 'template'];
 const most = 1_000_000;
 
-/** Returns the groups of all recorded problems. */
-export function standingGroups(snapshot: Snapshot): ProblemGroup[] {
+/** Returns the groups of all recorded problems; `hasHeld`: also of what guards withhold. */
+export function standingGroups(snapshot: Snapshot, hasHeld = true): ProblemGroup[] {
   const { problems, ranges, optOutReports } = snapshot;
   const found = groupProblems();
   for (const kind of kinds) {
@@ -55,7 +55,7 @@ export function standingGroups(snapshot: Snapshot): ProblemGroup[] {
   }
   found.addRefusedReports(optOutReports.rejected('contact', most));
   // A group for each guard with changes that await approval.
-  const plans = snapshot.holds.current();
+  const plans = hasHeld ? snapshot.holds.current() : [];
   for (const guard of guardNames) {
     const [plan] = plans.toSorted((a, b) => b.held[guard] - a.held[guard]);
     if (!plan || plan.held[guard] === 0) continue;
@@ -214,7 +214,7 @@ export function waitingSections({ snapshot, names, config, now }: Seen): Section
   };
   const inForce = approvalIds(snapshot, { approvers: config.approvers, now });
   const changes = holds
-    .current()
+    .newest()
     .flatMap(({ plan }) => holds.rows(plan, inForce, { most: mostLooked }))
     .filter((change) => change.kind === kind);
   const decided = (isApproved: boolean): Text[] =>

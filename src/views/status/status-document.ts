@@ -369,10 +369,9 @@ function tellHeld(snapshot: Snapshot, { names, now, config }: Seen) {
     });
     return ends.toSorted((a, b) => a - b)[0];
   };
-  return holds.current().map(({ plan, since, undoes, held: counts }) => {
+  return holds.current(inForce).map(({ plan, since, undoes, held: counts, ...of }) => {
+    const { undecided, ready, waiting, rejected } = of;
     const changes = holds.rows(plan, inForce, { most: changesShown });
-    const { undecided, ready } = holds.counts({ list: plan, approvals: inForce });
-    const { waiting, rejected } = holds.size(plan);
     return {
       plan,
       /** Whether all of it is approved, under this plan or another, so that no action is needed. */
