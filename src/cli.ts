@@ -90,7 +90,13 @@ export async function main(given: readonly string[], real: Shell): Promise<numbe
         );
         const form = formOf(called, (name) => given.some(({ long }) => long === `--${name}`));
         nameConfig(command, shell, form.effect);
-        const run = async (own?: Partial<Shell>) => module.run(command, { ...shell, form, ...own });
+        const read = {
+          name: command.name(),
+          flags: command.opts(),
+          args: command.args,
+          namesConfig: command.getOptionValueSource('config') === 'cli',
+        };
+        const run = async (own?: Partial<Shell>) => module.run(read, { ...shell, form, ...own });
         code = await (shell.admit ? shell.admit(form, run) : run());
       });
     }

@@ -3,14 +3,15 @@
  * approver signs with a key that stays in this process: a worker that has the mirror receives only
  * the signature.
  */
+import { type DeciderFlags, deciderOf, readOnlyPeople } from '../app/run/flag-values.ts';
 import { checkedJson } from '../domain/stored-json.ts';
 import { existsSync } from 'node:fs';
-import type { Command } from 'commander';
 import {
+  type Called,
+  type CalledWith,
   by,
   type FlagsOf,
   looking,
-  type LookFlags,
   commandLine,
 } from '../compose/command-options.ts';
 import { z } from 'zod';
@@ -40,8 +41,6 @@ import { type DecisionDocument, decisionLines } from '../views/status/approval-s
 import { heldWords } from '../views/status/attention.ts';
 import { change, print } from '../app/snapshot-command.ts';
 import { withWords } from '../app/remote/worker-handover.ts';
-import { type DeciderFlags, deciderOf } from '../app/run/decider-options.ts';
-import { readOnlyPeople } from '../app/run/only-people.ts';
 import { readPlan } from '../app/run/plan-file.ts';
 import { type CommandModule, type Shell, operatorName } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/failure-report.ts';
@@ -55,8 +54,8 @@ const partOptions = {
   '[hash]': 'the plan whose changes await approval, as a run, `plan` and `status` show it',
   'plan <file>': 'instead of the hash: a file that `crm-mirror plan --out` has written',
   'channel <channel-id>': 'only the changes in this channel',
-  'op <op>': `only these changes: ${ops.join(', ')}`,
-  'guard <key>': `only what this guard withholds: ${guardKeys.join(', ')}`,
+  'op <op>': { text: 'only these changes', choices: ops },
+  'guard <key>': { text: 'only what this guard withholds', choices: guardKeys },
   'people <file>': 'only these people: an address or CRM id on each line',
   ...by,
 };
@@ -110,8 +109,8 @@ export const parts = {
  * Approves what a guard still withholds under a plan, or a part of it. If nothing awaits approval
  * under that hash, throws Invalid with a list of the plans that do await approval.
  */
-async function runApprove(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<FlagsOf<typeof approveOptions>>();
+async function runApprove(called: Called<typeof approveOptions>, shell: Shell): Promise<number> {
+  const { flags } = called;
   if (flags.newKey !== undefined) {
     const publicKey = newKey(flags.newKey);
     const lines = [
@@ -122,7 +121,7 @@ async function runApprove(command: Command, shell: Shell): Promise<number> {
     print({ document: { keyFile: flags.newKey, publicKey }, lines }, flags, shell);
     return exitCode('done');
   }
-  const wanted = wantedOf(command, shell);
+  const wanted = wantedOf(called, shell);
   const at = Date.now();
   const { sign: signs } = flags;
   let signature = flags.signature === undefined ? undefined : decodeSignature(flags.signature);
@@ -137,7 +136,7 @@ async function runApprove(command: Command, shell: Shell): Promise<number> {
     signature &&
     withWords(calling, `--signature=${Buffer.from(token.encode(signature)).toString('base64url')}`);
   return change(flags, handed ?? calling, ({ config, snapshot }) => {
-    refuseForeign(command, config);
+    refuseForeign(called.flags, config);
     const { approvers, mirror } = config;
     const holding = holdingOf(snapshot, wanted.plan);
     if (approvers && !signature && signs === undefined)
@@ -186,16 +185,15 @@ function countsOf({ part, held, rest, uncreated, approved, unknown }: Decided) {
  * Rejects what a guard withholds under a plan, or a part of it. Throws Invalid for an unknown plan,
  * and for opt-outs that the CRM states.
  */
-async function runReject(command: Command, shell: Shell): Promise<number> {
-  const wanted = wantedOf(command, shell);
-  const { plan, by, calling } = wanted;
-  const { reason } = wanted;
+async function runReject(called: CalledWith<DecisionFlags>, shell: Shell): Promise<number> {
+  const wanted = wantedOf(called, shell);
+  const { plan, by, calling, reason } = wanted;
   if (reason === undefined) {
     throw new Invalid('--reason: it is empty', { fix: 'fill it: the decision is kept with it' });
   }
   const at = Date.now();
-  return change(command.opts<LookFlags>(), calling, ({ config, snapshot }) => {
-    refuseForeign(command, config);
+  return change(called.flags, calling, ({ config, snapshot }) => {
+    refuseForeign(called.flags, config);
     const { only, caller } = wanted;
     const decision = { at, by, reason };
     const asked = { plan, only, decision, caller, approvers: config.approvers };
@@ -231,9 +229,7 @@ type Wanted = ReturnType<typeof wantedOf>;
  * command, whatever --by says, and `calling` the shell that hands the same decision to a worker.
  * Throws Invalid if they are not clear.
  */
-function wantedOf(command: Command, shell: Shell) {
-  const flags = command.opts<DecisionFlags>();
-  const [hash] = command.args;
+function wantedOf({ name, flags, args: [hash] }: CalledWith<DecisionFlags>, shell: Shell) {
   if ((hash === undefined) === (flags.plan === undefined)) {
     throw new Invalid('the hash of a plan or --plan FILE is needed, and only one of them', {
       fix: '`crm-mirror status` shows the hash',
@@ -244,16 +240,6 @@ function wantedOf(command: Command, shell: Shell) {
   const { by, reason } = deciderOf(flags, shell);
   const caller = operatorName(shell);
   const { json, channel, op, guard, people } = flags;
-  if (op !== undefined && !ops.some((one) => one === op)) {
-    throw new Invalid(`--op ${op}: there is no such change`, {
-      fix: `name one of these: ${ops.join(', ')}`,
-    });
-  }
-  if (guard !== undefined && !guardKeys.some((one) => one === guard)) {
-    throw new Invalid(`--guard ${guard}: there is no such guard`, {
-      fix: `name one of these: ${guardKeys.join(', ')}`,
-    });
-  }
   const only: PartFilter = {
     channel,
     op,
@@ -262,17 +248,16 @@ function wantedOf(command: Command, shell: Shell) {
   };
   // A worker that has the mirror cannot read this plan file, and would name its own user.
   const values = Object.entries({ by, reason, channel, op, guard });
-  const named = values.flatMap(([name, value]) =>
-    value === undefined ? [] : `--${name}=${value}`,
+  const named = values.flatMap(([option, value]) =>
+    value === undefined ? [] : `--${option}=${value}`,
   );
   const files = people === undefined ? [] : ['--people', people];
-  const argv = [command.name(), plan, ...(json ? ['--json'] : []), ...named, ...files];
+  const argv = [name, plan, ...(json ? ['--json'] : []), ...named, ...files];
   return { plan, only, by, caller, reason, calling: shell.argv ? { ...shell, argv } : shell };
 }
 
 /** Throws Invalid if a decision cannot be about this mirror: another plan file, another channel. */
-function refuseForeign(command: Command, config: Config): void {
-  const { plan: file, channel } = command.opts<DecisionFlags>();
+function refuseForeign({ plan: file, channel }: DecisionFlags, config: Config): void {
   if (file !== undefined) {
     const { mirror } = readPlan(file);
     if (mirror !== config.mirror) {

@@ -1,17 +1,20 @@
 import { readFileSync } from 'node:fs';
 import {
+  type Called,
   type FlagsOf,
   type LookFlags,
   looking,
   output,
   sinceOf,
+  countOf,
+  naming,
+  verbose,
 } from '../compose/command-options.ts';
 import { resolve } from 'node:path';
-import type { Command } from 'commander';
 import { knownHead } from '../store/memory/audit-trail.ts';
 import type { AuditLog } from '../store/memory/audit-log.ts';
 import type { StoredEntry } from '../store/memory/audit-entry.ts';
-import { readMemory } from '../store/memory/memory.ts';
+import { readMemory, withMemory } from '../store/memory/memory.ts';
 import { verifyLog } from '../store/memory/verify-log.ts';
 import {
   documentsOf,
@@ -30,15 +33,19 @@ import {
   withoutLog,
 } from '../views/audit/log-verification.ts';
 import type { CommandModule, Shell } from '../compose/process-shell.ts';
-import { wordOf } from '../views/lookup/person-names.ts';
+import { wordOf, masked, namedBy } from '../views/lookup/person-names.ts';
 import { recordNamed } from '../views/person/recorded-rows.ts';
-import { type CommandAnswer, print } from '../app/snapshot-command.ts';
+import { type CommandAnswer, print, look } from '../app/snapshot-command.ts';
 import { see, type Seen } from '../views/lookup/seen-mirror.ts';
 import { exitCode } from '../compose/output/failure-report.ts';
-import { writeLines } from '../compose/output/write-export.ts';
+import { openExport } from '../compose/output/write-export.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
-import { counted } from '../domain/values/counted.ts';
+import { counted, withCommas } from '../domain/values/counted.ts';
+import { operations } from '../platform/operations.ts';
+import type { RequestFilter } from '../store/memory/requests.ts';
+import { exactInstant, instant } from '../compose/output/format-values.ts';
+import { numbers, type TableRow } from '../views/sections.ts';
 
 const times = '2026-03-01T12:00:00Z, 2026-03-01, 7d';
 const since = { 'since <time>': `only entries from then on: ${times}` };
@@ -69,6 +76,20 @@ const exportOptions = {
 };
 type ExportFlags = FlagsOf<typeof exportOptions>;
 
+const shownUsually = 20;
+
+const requestsOptions = {
+  ...naming,
+  ...verbose,
+  'person <who>': 'only requests about this person: an address or a hash',
+  failed: 'only requests that were refused or not answered',
+  'route <name>': 'only requests of a route (contacts.enrol), or of several (contacts)',
+  'run <id>': 'only requests of this run',
+  'since <time>': 'only requests since then: 2026-03-01T12:00:00Z, 2026-03-01, 12h',
+  'limit <n>': `how many, the newest first (${shownUsually})`,
+};
+type RequestsFlags = FlagsOf<typeof requestsOptions>;
+
 export const parts = {
   verify: {
     options: verifyOptions,
@@ -87,34 +108,31 @@ export const parts = {
     help:
       'It contains no address: people are marks of this log (person), which `audit show` finds by ' +
       'the address. It reads the log only and works during a run.',
-    run: async (command, shell) => {
-      const flags = command.opts<ExportFlags>();
-      const path = flags.output === undefined ? undefined : resolve(flags.output);
-      if (path === undefined && flags.json) {
-        throw new Invalid('--json: the export itself goes to stdout', {
-          fix: 'add --output FILE, or leave --json out',
-        });
-      }
+    run: async ({ flags }: Called<typeof exportOptions>, shell) => {
+      const { path, write, written } = openExport(flags, shell);
       return withLog(flags, shell, ({ log, seen }) => {
         const code = codeOf({ log, seen }, shell);
         const count = { entries: 0 };
         const since = sinceOf(flags.since, seen.now) ?? 0;
-        const lines = exported(log, since, flags.format, count);
-        if (path === undefined) for (const line of lines) shell.print(line);
-        else writeLines(path, lines);
-        const told =
-          path === undefined
-            ? []
-            : [`${counted(count.entries, 'entry', 'entries')} written to ${path}`];
+        write(exported(log, since, flags.format, count));
+        const lines = written(counted(count.entries, 'entry', 'entries'));
         const document = { mirror: seen.config.mirror, log: log.id, file: path, ...count };
-        return { document, lines: told, code };
+        return { document, lines, code };
       });
     },
   },
+  requests: {
+    options: requestsOptions,
+    help: `
+Shows what the commands that write, and the worker, sent to the platform, and what it answered.
+Each attempt is a request of its own (Try). Of a list only the size is kept. --verbose and --json
+show the run and the texts. Addresses appear as hashes, except at a terminal or with --addresses.
+\`requests\` in the configuration states how long requests are kept (14 days).`,
+    run: showRequests,
+  },
 } satisfies Record<string, CommandModule>;
 
-async function verify(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<FlagsOf<typeof verifyOptions>>();
+async function verify({ flags }: Called<typeof verifyOptions>, shell: Shell): Promise<number> {
   const trusted = (flags.publicKey ?? []).map((file) => readFileSync(file, 'utf8'));
   const kept = flags.head === undefined ? undefined : headIn(flags.head);
   if (flags.file !== undefined) {
@@ -135,9 +153,10 @@ async function verify(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-async function show(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<FlagsOf<typeof showOptions>>();
-  const [who = ''] = command.args;
+async function show(
+  { flags, args: [who = ''] }: Called<typeof showOptions>,
+  shell: Shell,
+): Promise<number> {
   return withLog(flags, shell, async ({ log, seen }) => {
     const code = codeOf({ log, seen }, shell);
     const since = sinceOf(flags.since, seen.now) ?? 0;
@@ -254,4 +273,102 @@ async function withLog(
     memory?.close();
     seen.snapshot?.close();
   }
+}
+
+/** Lists the newest requests to the platform. */
+async function showRequests(
+  { flags }: Called<typeof requestsOptions>,
+  shell: Shell,
+): Promise<number> {
+  const last = countOf(flags.limit) ?? shownUsually;
+  return look(flags, shell, (seen) => {
+    const { config, snapshot, names } = seen;
+    const { mirror, requests, memory } = config;
+    const filter = filterOf(flags, seen);
+    const found = snapshot && withMemory(memory, (opened) => opened.requests.read(filter, last));
+    const { newest, more } = found ?? { newest: [], more: 0 };
+    const isPlain = flags.addresses ?? shell.terminal;
+    const shown = isPlain ? newest : newest.map((one) => masked(one, names));
+    const told = shown.map(
+      ({ at, run, route, method, path, status, failure, ms, attempt, ...one }) => {
+        const { person, requestId, size, rows, request, answer } = one;
+        const sent = {
+          at: exactInstant(at),
+          run,
+          route,
+          method,
+          path,
+          status,
+          failure,
+          ms,
+          attempt,
+        };
+        return { ...sent, person, requestId, size, rows, request, answer };
+      },
+    );
+    const document = { mirror, since: exactInstant(filter.since), requests: told, more };
+    let none = `No requests of ${mirror} are logged yet; a run logs them in ${memory.path}`;
+    if (found !== undefined) none = `No such requests of ${mirror} are logged`;
+    if (!requests.isOn) none = `The requests of ${mirror} are not logged (requests.log is off)`;
+    const leavesOut = ['Try', 'ms'];
+    const columns = ['Sent', 'Route', 'Status', numbers('ms'), numbers('Try'), 'Person'];
+    const rows = shown.map((one): TableRow => {
+      const { run, method, path, requestId, request, answer, failure, status, size } = one;
+      const isFailed = status === null || status < 200 || status > 299;
+      const ids = [
+        ...(run === null ? [] : [`run ${run}`]),
+        ...(requestId === null ? [] : [`request id ${requestId}`]),
+      ];
+      const bytes = size === null ? '' : `${withCommas(size)} bytes`;
+      return {
+        cells: [
+          instant(one.at),
+          one.route,
+          String(status ?? '–'),
+          withCommas(one.ms),
+          String(one.attempt),
+          one.person ?? (one.rows === null ? '–' : `– (${withCommas(one.rows)} listed)`),
+        ],
+        notes: [
+          ...(flags.verbose ? [[`${method} ${path}`, ...ids].join(', ')] : []),
+          ...(flags.verbose && request !== null ? [`sent      ${request}`] : []),
+          ...(flags.verbose || isFailed
+            ? [`answered  ${(failure ?? answer ?? bytes) || '–'}`]
+            : []),
+        ],
+      };
+    });
+    const rest = `… and ${withCommas(more)} more (--limit ${last + more} shows all)`;
+    return {
+      document,
+      sections: [{ table: { columns, rows, leavesOut }, none }, { lines: more > 0 ? [rest] : [] }],
+    };
+  });
+}
+
+function filterOf(flags: RequestsFlags, { config, snapshot, now }: Seen): RequestFilter {
+  const { run, route, failed } = flags;
+  const routes = [...new Set(Object.values(operations).map((one) => one.route))];
+  const isKnown = routes.some((one) => one === route || one.startsWith(`${route}.`));
+  if (route !== undefined && !isKnown) {
+    throw new Invalid(`--route ${route}: there is no such route`, {
+      fix: `write one of ${routes.join(', ')}`,
+    });
+  }
+  const word = flags.person === undefined ? undefined : wordOf(flags.person);
+  const isMeant = word !== undefined && snapshot ? namedBy(word, snapshot) : () => false;
+  if (word !== undefined && !/^#|@/.test(word)) {
+    throw new Invalid(`--person ${word}: this is no person`, {
+      fix: 'give an address, or a hash as runs and status show it (#9cc428f416d4)',
+    });
+  }
+  const asked = sinceOf(flags.since, now);
+  const kept = now - config.requests.keepMs;
+  return {
+    since: asked === null ? kept : Math.max(asked, kept),
+    run,
+    route,
+    failed,
+    person: word?.startsWith('#') ? (key) => isMeant({ kind: 'contact', key }) : word,
+  };
 }

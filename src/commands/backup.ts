@@ -1,7 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
-import { type LookFlags, looking } from '../compose/command-options.ts';
+import { type Called, looking } from '../compose/command-options.ts';
 import { resolve } from 'node:path';
-import type { Command } from 'commander';
 import { Invalid, renderProblem } from '../domain/errors.ts';
 import { backUp } from '../store/database/database-backup.ts';
 import { look } from '../app/snapshot-command.ts';
@@ -9,10 +8,7 @@ import { copiesOf } from '../compose/mirror-files.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { instant, size } from '../compose/output/format-values.ts';
 
-export const options = {
-  ...looking,
-  '<file>': 'where the copy goes; nothing is overwritten',
-};
+export const options = { ...looking, '<file>': 'where the copy goes; nothing is overwritten' };
 
 export const help = `
 Also writes FILE-memory, a copy of the memory (do-not-contact list, audit log and request log),
@@ -25,9 +21,12 @@ FILE to its path, and call \`check\` and \`sync\`. Leave the memory as it is, un
 docs/backup-and-restore.md.`;
 
 /** Copies the snapshot, the memory and its key. Throws Invalid if there is no snapshot. */
-export async function run(command: Command, shell: Shell): Promise<number> {
-  const file = resolve(command.args[0] ?? '');
-  return look(command.opts<LookFlags>(), shell, async ({ config, snapshot, now }) => {
+export async function run(
+  { flags, args: [to = ''] }: Called<typeof looking>,
+  shell: Shell,
+): Promise<number> {
+  const file = resolve(to);
+  return look(flags, shell, async ({ config, snapshot, now }) => {
     if (!snapshot) {
       throw new Invalid(`${config.snapshot}: there is no snapshot yet, so nothing to copy`, {
         fix: 'the first sync makes it',
@@ -38,8 +37,8 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     // A key that is kept elsewhere is meant to stay separate.
     const keyCopied = keyFile === `${path}-key`;
     const key = keyCopied ? `${memory}-key` : keyFile;
-    const to = { snapshot: file, memory, key: keyCopied ? key : undefined };
-    await backUp(copiesOf({ config, snapshot }, to, { signal: shell.stop, at: now }));
+    const copies = { snapshot: file, memory, key: keyCopied ? key : undefined };
+    await backUp(copiesOf({ config, snapshot }, copies, { signal: shell.stop, at: now }));
     const hasMemory = existsSync(memory);
     const made = hasMemory ? [file, memory] : [file];
     const keyLine = keyCopied

@@ -1,5 +1,4 @@
-import type { Command } from 'commander';
-import { type LookFlags, looking } from '../compose/command-options.ts';
+import { type Called, looking } from '../compose/command-options.ts';
 import { renderProblem } from '../domain/errors.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { systemClock } from '../http/system-clock.ts';
@@ -42,8 +41,7 @@ export const options = {
  * Validates the configuration, then reads both sides without writing anything. The exit code is 2
  * if an input is invalid, 1 if anything else failed, and 4 if only some records are invalid.
  */
-export async function run(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<LookFlags>();
+export async function run({ flags }: Called<typeof options>, shell: Shell): Promise<number> {
   const config = loadConfig(flags.config, shell.env);
   const sources = await loadSources(config);
   const known = lookInto(config.snapshot);

@@ -1,8 +1,7 @@
 /** Serves the console beside runs from cron, on this machine, until it is asked to stop. */
 import { randomBytes } from 'node:crypto';
-import { type FlagsOf, configOption } from '../compose/command-options.ts';
+import { type Called, configOption } from '../compose/command-options.ts';
 import { dirname, join } from 'node:path';
-import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
 import { refuseTwins, loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
@@ -24,7 +23,6 @@ export const options = {
   'add-user <name>': 'add a user to server.users, print a new password, and end',
   'role <role>': { text: 'what that user may do', choices: roles, default: 'viewer' },
 };
-type Flags = FlagsOf<typeof options>;
 
 export const help = `
 Reads the snapshot only, so it works beside runs from cron and beside a worker, which has the same
@@ -32,8 +30,7 @@ console in its own server. Without a file of users (server.users), it prints a l
 you in, and you may do everything that the commands can.`;
 
 /** Serves the console. Returns the exit code for the signal. */
-export async function run(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<Flags>();
+export async function run({ flags }: Called<typeof options>, shell: Shell): Promise<number> {
   const configs = flags.config.map((file) => loadConfig(file, shell.env));
   const [first] = configs;
   if (!first) throw new Invalid('no configuration is named', { fix: 'name one with -c' });

@@ -3,8 +3,7 @@
  * explanations. Each claim is compared with the requests that the platform received and with its
  * present state. If a claim is false, it is named and the demo fails.
  */
-import type { Command } from 'commander';
-import type { FlagsOf } from '../compose/command-options.ts';
+import type { Called } from '../compose/command-options.ts';
 import { changeCrm, changePlatform, claims, type Claims } from '../trials/demo/sample-people.ts';
 import {
   checkClaims,
@@ -26,13 +25,11 @@ import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/failure-report.ts';
 import { withCommas } from '../domain/values/counted.ts';
 
-export const options = {
-  'dir <folder>': 'an empty or new folder for what is left',
-};
+export const options = { 'dir <folder>': 'an empty or new folder for what is left' };
 
 /** Plays the demo. The exit code is 0 if every claim was true, otherwise 1. */
-export async function run(command: Command, shell: Shell): Promise<number> {
-  const folder = makeFolder(command.opts<FlagsOf<typeof options>>().dir);
+export async function run({ flags }: Called<typeof options>, shell: Shell): Promise<number> {
+  const folder = makeFolder(flags.dir);
   const stage = await openStage(folder, shell);
   const page = createPage(shell);
   const untrue: ClaimResult[] = [];

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { type FlagsOf, parseWhole } from '../compose/command-options.ts';
-import type { Command } from 'commander';
+import { type Called, type FlagsOf, parseWhole } from '../compose/command-options.ts';
 import { createEmulator, type Emulator } from '../emulator/emulator.ts';
 import { faultKinds } from '../emulator/faults/faults.ts';
 import { algorithms } from '../emulator/limits/route-limits.ts';
@@ -53,8 +52,7 @@ function helpList(rows: readonly { name: string; line: string }[]): string {
 }
 
 /** Runs the emulator until the process is asked to stop, which is not a failure. */
-export async function run(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<Flags>();
+export async function run({ flags }: Called<typeof options>, shell: Shell): Promise<number> {
   const port = parseWhole('--port', flags.port, 65_535);
   const emulator = openEmulator(flags, shell);
   try {

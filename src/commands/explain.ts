@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { type FlagsOf, naming, sinceOf } from '../compose/command-options.ts';
+import { type Called, type FlagsOf, naming, sinceOf } from '../compose/command-options.ts';
 import { resolve } from 'node:path';
-import type { Command } from 'commander';
 import { Invalid, renderProblem } from '../domain/errors.ts';
 import type { Key } from '../domain/record.ts';
 import { counted } from '../domain/values/counted.ts';
@@ -47,9 +46,10 @@ A file (--output) contains the person's address and data, and other people as ha
 with 1 if a part could not be read, or if the audit log is not as it was written.`;
 
 /** Prints or writes everything known about one person, and why; or verifies such a file. */
-export async function run(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<Flags>();
-  const [who] = command.args;
+export async function run(
+  { flags, args: [who] }: Called<typeof options>,
+  shell: Shell,
+): Promise<number> {
   if (flags.verify !== undefined) return verify(flags.verify, flags, shell);
   if (who === undefined) throw new Invalid('explain: name a person, or a file with --verify');
   if (flags.format !== undefined && flags.output === undefined) {

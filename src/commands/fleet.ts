@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { basename } from 'node:path';
-import { type Command, Option } from 'commander';
-import type { FlagsOf } from '../compose/command-options.ts';
+import { Option } from 'commander';
+import type { CalledWith, FlagsOf } from '../compose/command-options.ts';
 import type { CommandModule, Shell } from '../compose/process-shell.ts';
 import { print } from '../app/snapshot-command.ts';
 import { exitCode } from '../compose/output/failure-report.ts';
@@ -48,8 +48,7 @@ export const parts = {
   drain: { options: drainOptions, run: drain },
 } satisfies Record<string, CommandModule>;
 
-async function status(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<Flags>();
+async function status({ flags }: CalledWith<Flags>, shell: Shell): Promise<number> {
   const fleets: ShownFleet[] = [];
   const shown: ShownMirror[] = [];
   const elsewhere: string[] = [];
@@ -89,9 +88,10 @@ async function status(command: Command, shell: Shell): Promise<number> {
   return print({ document, sections, code }, flags, shell);
 }
 
-async function drain(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<Flags>();
-  const [asked = ''] = command.args;
+async function drain(
+  { flags, args: [asked = ''] }: CalledWith<Flags>,
+  shell: Shell,
+): Promise<number> {
   const isDraining = flags.undo !== true;
   let others = 0;
   const found: string[] = [];

@@ -1,39 +1,63 @@
-import type { Command } from 'commander';
-import { type FlagsOf, naming, onPerson } from '../compose/command-options.ts';
+import { type Called, naming, onPerson, by, looking } from '../compose/command-options.ts';
 import { type Certificate, forget } from '../engine/erasure/forget-person.ts';
 import { filesAside } from '../store/database/snapshot-folder.ts';
 import { explain, exitCode } from '../compose/output/failure-report.ts';
 import { withWords } from '../app/remote/worker-handover.ts';
 import { see } from '../views/lookup/seen-mirror.ts';
 import { keyOfHash } from '../views/lookup/person-names.ts';
-import { askAgreement } from '../app/init/talk.ts';
 import { withPerson } from '../app/run/person-command.ts';
 import type { Section } from '../views/sections.ts';
 import { Invalid } from '../domain/errors.ts';
-import { type Shell, operatorName } from '../compose/process-shell.ts';
+import { type CommandModule, type Shell, operatorName } from '../compose/process-shell.ts';
 import { counted } from '../domain/values/counted.ts';
 import { instant } from '../compose/output/format-values.ts';
+import { all, type Entry } from '../domain/do-not-contact.ts';
+import { allow } from '../engine/erasure/person-decisions.ts';
+import { reasonOf, requiredText } from '../app/run/flag-values.ts';
 
-export const options = {
-  ...naming,
+const forgetOptions = { ...naming, ...onPerson, yes: 'agree to it, and ask nothing' };
+
+const allowOptions = {
+  ...looking,
   ...onPerson,
-  yes: 'agree to it, and ask nothing',
+  'reason <text>': {
+    text: 'why; the do-not-contact list keeps it, with the date',
+    isRequired: true,
+  },
+  ...by,
 };
-type Flags = FlagsOf<typeof options>;
 
-export const help = `
+export const parts = {
+  forget: {
+    options: forgetOptions,
+    help: `
 Opts the person out of everything, deletes every contact of the address on the platform, and
 removes them from the snapshot, no matter who created them or what policy says. Only a keyed hash
 stays, so that no run brings them back; \`allow\` takes that back. Remove them from the CRM too.
 Other addresses that the same CRM record had are named, and not changed: forget each that is the
 same person. Older backups still contain the person. On a terminal it asks; elsewhere it needs
---yes and the address, because nobody can see which person a hash means.`;
+--yes and the address, because nobody can see which person a hash means.`,
+    run: runForget,
+  },
+  allow: {
+    options: allowOptions,
+    help: `
+Removes the entries of the do-not-contact list for this address, and for the ids that the CRM has
+for it: an erasure, and what else the list remembers of an earlier contact. An entry of another
+address that was found by such an id stays with that address. If the contact vanished from the
+platform, its record in the snapshot is dropped too: the person counts as never seen. If the
+mirror opted the person out because the CRM said so, any CRM record that says in may opt them in
+again. What the platform shows of the person still counts: somebody who unsubscribed, or opted out
+of a channel there, stays out.`,
+    run: runAllow,
+  },
+} satisfies Record<string, CommandModule>;
 
 /** Forgets one person. The exit code is 0 only if everything is done and certified. */
-export async function run(command: Command, shell: Shell): Promise<number> {
-  const { yes = false } = command.opts<Flags>();
+async function runForget(called: Called<typeof forgetOptions>, shell: Shell): Promise<number> {
+  const { yes = false } = called.flags;
   return withPerson(
-    command,
+    called,
     shell,
     async ({ mirror, contacts, key, hash, names, path, flags }) => {
       const { stop: signal, abort } = shell;
@@ -106,6 +130,7 @@ export async function run(command: Command, shell: Shell): Promise<number> {
       const { snapshot } = see(config, true);
       const known = snapshot && word.startsWith('#') ? await keyOfHash(word, snapshot) : undefined;
       snapshot?.close();
+      const { askAgreement } = await import('../app/init/talk.ts');
       const isAgreed = await askAgreement(shell, {
         command: 'forget',
         question:
@@ -160,4 +185,62 @@ function factsOf({ done, entry, crm, verified, scrubbed, failure }: Certificate)
 
 function quoted(word: string): string {
   return /^[\w@./+-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/**
+ * Removes the person's entries from the do-not-contact list, and releases whatever would add them
+ * again. Sends nothing. The exit code is 1 if the CRM could not be read.
+ */
+async function runAllow(called: Called<typeof allowOptions>, shell: Shell): Promise<number> {
+  const fix = 'say why this person may come back';
+  const reason = requiredText('--reason', called.flags.reason, fix);
+  const by = reasonOf(called.flags.by ?? operatorName(shell), '--by') ?? '';
+  return withPerson(called, shell, async ({ mirror, contacts, key, hash }) => {
+    const { stop: signal, abort } = shell;
+    const caller = operatorName(shell);
+    const done = await allow(mirror, { contacts, key, reason, by, caller }, { signal, abort });
+    const { at, taken, freed, dropped, released, crm } = done;
+    const document = {
+      mirror: mirror.name,
+      person: hash,
+      at: instant(at),
+      reason,
+      taken: taken.map(told),
+      /** Entries of other addresses, found through a CRM id; they stay with those addresses. */
+      freed: freed.map(told),
+      dropped,
+      /** The channels in which an opt-out made by us, on the word of the CRM, is released. */
+      released,
+      /** Entries found by an id may still concern the person if it was not read. */
+      crm,
+    };
+    const isNothing = taken.length + freed.length + released.length === 0;
+    const lines = [
+      isNothing ? `The do-not-contact list has no entry for ${hash}.` : `Removed for ${hash}:`,
+      ...released.map(
+        (channel) =>
+          `  the opt-out of ${channel} that the mirror made, because the CRM stated it or for \`undo\``,
+      ),
+      ...taken.map((entry) => `  ${wordsOf(entry)}`),
+      ...freed.map(
+        (entry) => `  ${wordsOf(entry)}, found by the CRM id: it stays for another address`,
+      ),
+      ...(dropped
+        ? ['  The record of the vanished contact is dropped: the person counts as never seen.']
+        : []),
+      ...(crm.read
+        ? []
+        : [`  Entries that only a CRM id would find are unknown: ${crm.why ?? ''}`]),
+      ...(crm.read ? [] : ['  Run it again when the CRM can be read.']),
+    ];
+    return { document, lines, code: Number(!crm.read) };
+  });
+}
+
+function told({ cause, part, by }: Entry) {
+  return { cause, part, since: instant(by) };
+}
+
+function wordsOf({ cause, part, by }: Entry): string {
+  return `${cause}${part === all ? '' : ` of ${part}`}, since ${instant(by)}`;
 }

@@ -1,5 +1,5 @@
+import type { CalledWith } from '../compose/command-options.ts';
 /** `crm-mirror init`: proposes a configuration for a source, and writes it. */
-import type { Command } from 'commander';
 import { type Flags, Undecided, withAnswerLine } from '../app/init/flags.ts';
 import { previewLines } from '../app/init/preview.ts';
 import { platformChannels } from '../app/init/platform-channels.ts';
@@ -15,9 +15,11 @@ export { options } from '../app/init/flags.ts';
  * Asks on a terminal, and otherwise takes the flags. Exit code 2 if something cannot be decided
  * without a guess: the message names the option that decides it.
  */
-export async function run(command: Command, shell: Shell): Promise<number> {
-  const [named] = command.args;
-  const flags = { ...command.opts<Flags>(), ...(named !== undefined && { source: named }) };
+export async function run(
+  { flags: own, args: [named] }: CalledWith<Flags>,
+  shell: Shell,
+): Promise<number> {
+  const flags = { ...own, ...(named !== undefined && { source: named }) };
   if (shell.canAsk === true && flags.yes !== true) {
     const { converse } = await import('../app/init/conversation.ts');
     return converse(flags, shell);

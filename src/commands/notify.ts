@@ -1,5 +1,5 @@
-import type { Command } from 'commander';
-import { type FlagsOf, looking } from '../compose/command-options.ts';
+import { type Message, messageHead, type Sink, sinksOf } from '../worker/notifications/sinks.ts';
+import { type Called, looking } from '../compose/command-options.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid, renderProblem } from '../domain/errors.ts';
 import { systemClock } from '../http/system-clock.ts';
@@ -7,8 +7,6 @@ import { print } from '../app/snapshot-command.ts';
 import { exitCode } from '../compose/output/failure-report.ts';
 import { cell } from '../compose/output/text-style.ts';
 import type { CommandModule, Shell } from '../compose/process-shell.ts';
-import { type Message, messageHead, type Sink } from '../worker/notifications/sink.ts';
-import { sinksOf } from '../worker/notifications/sinks.ts';
 
 const options = {
   ...looking,
@@ -24,8 +22,7 @@ export const parts = {
 } satisfies Record<string, CommandModule>;
 
 /** Sends a test message to each receiver. The exit code is 1 if one of them did not take it. */
-async function run(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<FlagsOf<typeof options>>();
+async function run({ flags }: Called<typeof options>, shell: Shell): Promise<number> {
   const config = loadConfig(flags.config, shell.env);
   const sinks = sinksOf(config, systemClock);
   try {

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
-import { by, type LookFlags, looking } from '../compose/command-options.ts';
+import { by, type CalledWith, type LookFlags, looking } from '../compose/command-options.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { runInProgress } from '../compose/run-progress.ts';
 import { see } from '../views/lookup/seen-mirror.ts';
 import { print } from '../app/snapshot-command.ts';
 import { movePaused, sayPaused, tellPaused, type Paused } from '../compose/mirror-files.ts';
-import { decisionOf, type DeciderFlags } from '../app/run/decider-options.ts';
+import { decisionOf, type DeciderFlags } from '../app/run/flag-values.ts';
 import type { CommandModule } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/failure-report.ts';
 
@@ -26,8 +26,7 @@ export const pause: CommandModule = {
     'set policy.optIns to off instead.',
 
   /** Pausing again keeps the original time, and stores the newest reason with who gave it. */
-  async run(command, shell) {
-    const flags = command.opts<Flags>();
+  async run({ flags }: CalledWith<Flags>, shell) {
     const decision = decisionOf({ what: 'pause', at: Date.now() }, flags, shell);
     const config = loadConfig(flags.config, shell.env);
     const { mirror, snapshot } = config;
@@ -57,8 +56,7 @@ export const resume: CommandModule = {
   help: 'Nothing is run: the next sync is. The audit log keeps who resumed the mirror, and why.',
 
   /** Ends a pause. A mirror that is not paused stays unchanged. */
-  async run(command, shell) {
-    const flags = command.opts<Flags>();
+  async run({ flags }: CalledWith<Flags>, shell) {
     const decision = decisionOf({ what: 'resume', at: Date.now() }, flags, shell);
     const { mirror, snapshot: file } = loadConfig(flags.config, shell.env);
     const { before: paused } = existsSync(file)

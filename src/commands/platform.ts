@@ -1,7 +1,6 @@
 /** The commands that send one request to the platform, for what a run does not need. */
 import { existsSync } from 'node:fs';
-import { type FlagsOf, type LookFlags, looking } from '../compose/command-options.ts';
-import type { Command } from 'commander';
+import { type Called, type LookFlags, looking } from '../compose/command-options.ts';
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid, renderProblem, Unavailable } from '../domain/errors.ts';
@@ -63,8 +62,8 @@ export const parts = {
   },
 } satisfies Record<string, CommandModule>;
 
-async function list(command: Command, shell: Shell): Promise<number> {
-  return reach(command.opts<LookFlags>(), shell, async ({ platform, signal }) => {
+async function list({ flags }: Called<typeof looking>, shell: Shell): Promise<number> {
+  return reach(flags, shell, async ({ platform, signal }) => {
     const domains: Domain[] = [];
     for await (const domain of platform.domains.all({}, { signal })) domains.push(domain);
     return { document: { domains }, sections: domainSections(domains) };
@@ -94,11 +93,13 @@ function domainSections(domains: readonly Domain[]): Section[] {
   ];
 }
 
-async function create(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<FlagsOf<typeof createOptions>>();
+async function create(
+  { flags, args: [word = ''] }: Called<typeof createOptions>,
+  shell: Shell,
+): Promise<number> {
   // What the flags omit is omitted, so that the platform's defaults apply.
   const parsed = domainCreateBody.safeParse({
-    domain: (command.args[0] ?? '').trim().replace(/\.$/, ''),
+    domain: word.trim().replace(/\.$/, ''),
     custom_return_path: flags.returnPath,
     tracking: flags.tracking,
     click_tracking: flags.clickTracking,
@@ -141,9 +142,11 @@ const mend: Record<string, { reason: string; fix?: string }> = {
   tls: { reason: '--tls: there are opportunistic and enforced' },
 };
 
-async function verify(command: Command, shell: Shell): Promise<number> {
-  const [domain = ''] = command.args;
-  return reach(command.opts<LookFlags>(), shell, async (reached) => {
+async function verify(
+  { flags, args: [domain = ''] }: Called<typeof looking>,
+  shell: Shell,
+): Promise<number> {
+  return reach(flags, shell, async (reached) => {
     const id = await idOf(domain, reached);
     const { status } = await reached.platform.domains.verify(id, { signal: reached.signal });
     const failed = /^(failed|suspended)$/.test(status);
@@ -156,15 +159,17 @@ async function verify(command: Command, shell: Shell): Promise<number> {
   });
 }
 
-async function nameservers(command: Command, shell: Shell): Promise<number> {
-  const [domain = ''] = command.args;
+async function nameservers(
+  { flags, args: [domain = ''] }: Called<typeof looking>,
+  shell: Shell,
+): Promise<number> {
   const sessionCookie = shell.env[cookieName] ?? '';
   if (sessionCookie === '') {
     throw new Invalid(`${cookieName} is not set`, {
       fix: 'put the cookie of a signed-in browser into it, name=value',
     });
   }
-  return reach(command.opts<LookFlags>(), shell, async (reached) => {
+  return reach(flags, shell, async (reached) => {
     const { platform, signal } = reached;
     const id = await idOf(domain, reached);
     const found = await platform.domains.nameservers(id, { sessionCookie, signal });
@@ -189,9 +194,10 @@ async function idOf(domain: string, { platform, signal }: Reached): Promise<stri
   return domain;
 }
 
-async function sendTest(command: Command, shell: Shell): Promise<number> {
-  const [key = ''] = command.args;
-  const flags = command.opts<FlagsOf<typeof testOptions>>();
+async function sendTest(
+  { flags, args: [key = ''] }: Called<typeof testOptions>,
+  shell: Shell,
+): Promise<number> {
   const { to, from: fromEmail, subject } = flags;
   const { var: texts = [] } = flags;
   const values = new Map<string, string>();
@@ -258,9 +264,11 @@ async function listedId(key: string, { platform, signal }: Reached): Promise<str
   });
 }
 
-async function enable(command: Command, shell: Shell): Promise<number> {
-  const [id = ''] = command.args;
-  return reach(command.opts<LookFlags>(), shell, async ({ platform, signal }) => {
+async function enable(
+  { flags, args: [id = ''] }: Called<typeof looking>,
+  shell: Shell,
+): Promise<number> {
+  return reach(flags, shell, async ({ platform, signal }) => {
     const key = await platform.apiKeys.enable(id, { signal });
     const { name, start, enabled, permissions, requestCount } = key;
     const columns = ['Key', 'Begins with', 'Enabled', 'Permissions', 'Requests', 'Id'];

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import {
+  type Called,
   type FlagsOf,
   naming,
   quiet,
@@ -7,8 +8,6 @@ import {
   type LookFlags,
   type QuietFlags,
 } from '../compose/command-options.ts';
-import type { Command } from 'commander';
-import { Invalid } from '../domain/errors.ts';
 import { problemCauses } from '../domain/problem-causes.ts';
 import { shownValue } from '../domain/unknown-words.ts';
 import { wordOf } from '../domain/values/record-field.ts';
@@ -39,6 +38,7 @@ import { runNow } from '../app/run/run-command.ts';
 import { hushed } from '../app/run/run-log.ts';
 
 const mostListed = 100;
+const classes = Object.keys(problemCauses).filter((name) => name !== 'unknown');
 
 export const options = {
   ...naming,
@@ -48,7 +48,7 @@ export const options = {
     text: 'what differs on the platform and no run mends, read now',
     conflicts: ['class', 'output'],
   },
-  'class <class>': 'only rejected, invalid, conflict or held (awaiting approval) ones',
+  'class <class>': { text: 'only these problems; held ones await approval', choices: classes },
   all: 'list every record as well; with --drift, all of a cause, not three',
   'exit-code': `exit ${exitCode('changes')} when anything is listed`,
   'output <file>': 'write a line for each record to this file, as CSV; nothing is overwritten',
@@ -75,15 +75,9 @@ does not name. What the next run does is in \`plan\`. The API cannot write names
 and the configuration maps none, so they are not compared.`;
 
 /** Prints the recorded problems, or writes them to a file; or prints what no run mends. */
-export async function run(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<Flags>();
+export async function run({ flags }: Called<typeof options>, shell: Shell): Promise<number> {
   if (flags.drift) return printDrift(flags, shell);
   const { class: asked } = flags;
-  if (asked !== undefined && !classes.includes(asked)) {
-    throw new Invalid(`--class ${asked}: there is no such class`, {
-      fix: `give one of ${classes.join(', ')}`,
-    });
-  }
   const isAsked: Sight['isAsked'] = (one) => asked === undefined || one.class === asked;
   return look(flags, shell, ({ config, snapshot, names, now }) => {
     if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet at ${config.snapshot}`);
@@ -120,8 +114,6 @@ export async function run(command: Command, shell: Shell): Promise<number> {
     return { document, sections, code: exitCode(isAny ? 'changes' : 'done') };
   });
 }
-
-const classes = Object.keys(problemCauses).filter((name) => name !== 'unknown');
 
 interface Sight {
   snapshot: Snapshot | undefined;

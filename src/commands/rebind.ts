@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
-import { type LookFlags, looking } from '../compose/command-options.ts';
-import type { Command } from 'commander';
+import { type Called, looking } from '../compose/command-options.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
 import type { Snapshot } from '../store/snapshot.ts';
@@ -13,9 +12,7 @@ import { print } from '../app/snapshot-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { exitCode } from '../compose/output/failure-report.ts';
 
-export const options = {
-  ...looking,
-};
+export const options = { ...looking };
 
 export const help = `
 For a platform that has moved to another address. It is proven first, by reading alone, that it is
@@ -26,8 +23,7 @@ For a new key alone it is not needed: write the key where platform.apiKey is rea
 worker that has it from the environment, and call \`check\` and \`sync\`, which prove the same.`;
 
 /** Binds the snapshot to the platform and key, after proof of the same organization. */
-export async function run(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<LookFlags>();
+export async function run({ flags }: Called<typeof looking>, shell: Shell): Promise<number> {
   const config = loadConfig(flags.config, shell.env);
   if (!existsSync(config.snapshot)) {
     throw new Invalid(`${config.snapshot}: there is no snapshot yet, so nothing to move`, {

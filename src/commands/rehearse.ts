@@ -1,5 +1,6 @@
-import type { Command } from 'commander';
+import { onlyOf, readOnlyPeople } from '../app/run/flag-values.ts';
 import {
+  type Called,
   type FlagsOf,
   limiting,
   naming,
@@ -18,7 +19,6 @@ import type { Snapshot } from '../store/snapshot.ts';
 import { namesOf } from '../views/lookup/person-names.ts';
 import { print } from '../app/snapshot-command.ts';
 import { codeOfStop, exitCode } from '../compose/output/failure-report.ts';
-import { onlyOf, readOnlyPeople } from '../app/run/only-people.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { type Conditions, type Rehearsed, rehearseRun } from '../trials/rehearsal/rehearse-run.ts';
 import { observeOriginal, type Original } from '../trials/rehearsal/observe-original.ts';
@@ -56,8 +56,7 @@ ${faultsHelp()}`;
  * Rehearses a run on copies of the mirror's files, against an emulator that holds what the platform
  * shows now, and prints how the run would go. The exit code is that of the rehearsed run.
  */
-export async function run(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<Flags>();
+export async function run({ flags }: Called<typeof options>, shell: Shell): Promise<number> {
   const conditions = conditionsOf(flags, shell);
   const config = loadConfig(flags.config, shell.env);
   const against = flags.against === undefined ? undefined : loadConfig(flags.against, shell.env);

@@ -1,5 +1,4 @@
-import type { Command } from 'commander';
-import { countOf, type FlagsOf, naming, verbose } from '../compose/command-options.ts';
+import { type Called, countOf, naming, verbose } from '../compose/command-options.ts';
 import { Invalid } from '../domain/errors.ts';
 import { look } from '../app/snapshot-command.ts';
 import type { Shell } from '../compose/process-shell.ts';
@@ -21,7 +20,6 @@ export const options = {
   '[id]': 'one run, with its changes',
   'limit <n>': `how many: runs, the newest first (${runsShown}), or changes of one, the gravest first (${changesShown})`,
 };
-type Flags = FlagsOf<typeof options>;
 
 export const help = `
 Shows the runs of the time that \`keep\` states. A run that was killed counts as interrupted. Of
@@ -29,9 +27,10 @@ the changes of one run, those that failed come first. A change that was no longe
 was to be sent is not sent: the same run or the next one decides again.`;
 
 /** Lists the latest runs, or one run with its changes. Throws Invalid for an unknown run. */
-export async function run(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<Flags>();
-  const [id] = command.args;
+export async function run(
+  { flags, args: [id] }: Called<typeof options>,
+  shell: Shell,
+): Promise<number> {
   const isVerbose = flags.verbose === true;
   const last = countOf(flags.limit) ?? (id === undefined ? runsShown : changesShown);
   return look(flags, shell, (seen) => {

@@ -1,5 +1,4 @@
-import type { Command } from 'commander';
-import { type FlagsOf, naming, verbose } from '../compose/command-options.ts';
+import { type Called, naming, verbose } from '../compose/command-options.ts';
 import { renderProblem } from '../domain/errors.ts';
 import { attentionOf } from '../views/status/attention.ts';
 import { askRedis } from '../views/status/next-runs.ts';
@@ -13,7 +12,6 @@ export const options = {
   ...verbose,
   'mirrors <folder>': 'one line for each mirror of a folder of configurations, worst first',
 };
-type Flags = FlagsOf<typeof options>;
 
 export const help = `
 Shows what awaits approval and under which plan, and what waits for a window or canary and until
@@ -22,13 +20,14 @@ whatever the state; with --json, \`ok\` is false and \`attention\` says why if s
 attention. With --mirrors, it is 1 if a file cannot be used.`;
 
 /** Prints the status of the mirror: first what needs attention, then everything else. */
-export async function run(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<Flags>();
+export async function run(
+  { flags, namesConfig: isNamed }: Called<typeof options>,
+  shell: Shell,
+): Promise<number> {
   const { verbose: isVerbose = false, mirrors } = flags;
   if (mirrors !== undefined) {
     // The module is loaded for folders only, because Redis comes with it.
     const { showFolder } = await import('./fleet.ts');
-    const isNamed = command.getOptionValueSource('config') === 'cli';
     return showFolder(mirrors, { ...flags, isNamed }, shell);
   }
   return look(flags, shell, async (seen) => {

@@ -53,11 +53,14 @@ const person: Traits = { effect: 'person', where: 'beside' };
 const runs: Traits = { effect: 'run', where: 'alone' };
 const serves: Traits = { effect: 'run', where: 'here' };
 
+const syncs = async () => (await import('./sync.ts')).parts;
+const erasures = async () => (await import('./forget.ts')).parts;
+const resolutions = async () => (await import('./resolve.ts')).parts;
 const audit = async () => (await import('./audit.ts')).parts;
 const exported = async () => (await import('./export.ts')).parts;
 const fleet = async () => (await import('./fleet.ts')).parts;
 const decisions = async () => (await import('./approve.ts')).parts;
-const print = async () => (await import('./print.ts')).parts;
+const print = async () => (await import('./completion/print.ts')).parts;
 const platform = async () => (await import('./platform.ts')).parts;
 
 // prettier-ignore
@@ -66,10 +69,10 @@ const rows: readonly Row[] = [
   ['init', 'every day', reads, () => import('./init.ts'), 'propose a configuration for an export, and write it',
     'people.csv'],
   ['check', 'every day', reads, () => import('./check.ts'), 'validate the configuration, reach the CRM and the platform'],
-  ['plan', 'every day', reads, () => import('./plan.ts'), 'show what a run would do, and send nothing; --out FILE keeps it',
+  ['plan', 'every day', reads, async () => (await syncs()).plan, 'show what a run would do, and send nothing; --out FILE keeps it',
     '--out plan.json'],
   ['sync', 'every day', { ...runs, forms: [{ ...runs, where: 'beside', options: ['person', 'id'] }] },
-    () => import('./sync.ts'), 'run once, for one person (--person WHO) or a kept plan (--plan FILE)',
+    async () => (await syncs()).sync, 'run once, for one person (--person WHO) or a kept plan (--plan FILE)',
     '--person ann@example.com'],
   ['worker', 'every day', serves, () => import('./worker.ts'), 'keep running, by schedule and by events; needs Redis'],
   ['status', 'every day', reads, () => import('./status.ts'), 'show what needs attention, what waits and until when, and the state'],
@@ -82,29 +85,30 @@ const rows: readonly Row[] = [
     '539b73071770e947 --channel ch_news --op opt_in'],
   ['reject', 'decide', steers, async () => (await decisions()).reject, 'reject changes that await approval: no run makes them',
     '539b73071770e947 --reason "a wrong export"'],
-  ['resolve', 'decide', person, () => import('./resolve.ts'), 'settle a conflict of one person, with reason and evidence; sends nothing',
+  ['resolve', 'decide', person, async () => (await resolutions()).resolve, 'settle a conflict of one person, with reason and evidence; sends nothing',
     'ann@example.com --channel ch_news --out --reason "asked by phone" --evidence "ticket 42"'],
-  ['retry', 'decide', { ...steers, forms: [{ ...person, options: ['read-again'] }] }, () => import('./retry.ts'), 'let the next run try again what the platform refused, or read a person again',
+  ['retry', 'decide', { ...steers, forms: [{ ...person, options: ['read-again'] }] },
+    async () => (await resolutions()).retry, 'let the next run try again what the platform refused, or read a person again',
     'ann@example.com'],
   ['undo', 'decide', { ...runs, forms: [{ ...reads, options: ['dry-run'] }] },
-    () => import('./undo.ts'), 'take back what an earlier run did, where that is still allowed',
+    async () => (await syncs()).undo, 'take back what an earlier run did, where that is still allowed',
     'last --dry-run'],
   ['unmanaged', 'decide', person, () => import('./unmanaged.ts'),
     'people deleted in the CRM, or left out, and subscribed without this mirror: opt out, or accept'],
 
-  ['backfill', 'first load and trials', runs, () => import('./backfill.ts'),
+  ['backfill', 'first load and trials', runs, async () => (await syncs()).backfill,
     'load for the first time: a full run with progress, resumable after any interruption'],
   ['rehearse', 'first load and trials', reads, () => import('./rehearse.ts'),
     'run on copies and an emulator of the platform: how long, and how it would end; sends nothing',
     '--fast --limit contacts.enrol=30/60'],
 
-  ['forget', 'people', { ...person, isUrgent: true }, () => import('./forget.ts'),
+  ['forget', 'people', { ...person, isUrgent: true }, async () => (await erasures()).forget,
     'erase one person from the platform and the snapshot, for good',
     'ann@example.com'],
-  ['allow', 'people', person, () => import('./allow.ts'),
+  ['allow', 'people', person, async () => (await erasures()).allow,
     'withdraw an erasure, and other entries of the do-not-contact list about a person',
     'ann@example.com --reason "asked to come back"'],
-  ['optouts', 'people', data, () => import('./optouts.ts'), 'list people who unsubscribed on the platform, for the CRM; shows addresses',
+  ['optouts', 'people', data, async () => (await exported()).optouts, 'list people who unsubscribed on the platform, for the CRM; shows addresses',
     '--since 7d'],
   ['export', 'people', data, undefined, 'what is recorded of people and templates: a document each, CSV, or a table'],
   ['export people', 'people', data, async () => (await exported()).people, 'write what is recorded of people',
@@ -117,7 +121,7 @@ const rows: readonly Row[] = [
   ['audit show', 'proof', reads, async () => (await audit()).show, 'show every write about one person: why, who allowed it, and what came of it',
     'ann@example.com --since 7d'],
   ['audit export', 'proof', reads, async () => (await audit()).export, 'write the log for others, a line for each entry'],
-  ['audit requests', 'proof', reads, () => import('./requests.ts'), 'list what was sent to the platform lately, and what it answered',
+  ['audit requests', 'proof', reads, async () => (await audit()).requests, 'list what was sent to the platform lately, and what it answered',
     '--person ann@example.com --failed'],
   ['backup', 'proof', reads, () => import('./backup.ts'), 'copy the snapshot and the memory, also while they are in use',
     'backup/acme.sqlite'],

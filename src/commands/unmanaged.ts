@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { by, type FlagsOf, naming, commandLine } from '../compose/command-options.ts';
-import type { Command } from 'commander';
+import { type Called, by, type FlagsOf, naming, commandLine } from '../compose/command-options.ts';
 import { addDecision } from '../store/memory/audit-trail.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { Invalid } from '../domain/errors.ts';
@@ -21,7 +20,7 @@ import type { Snapshot } from '../store/snapshot.ts';
 import type { UnmanagedPart } from '../store/tables/known-problems.ts';
 import { change, look } from '../app/snapshot-command.ts';
 import type { Names } from '../views/lookup/person-names.ts';
-import { decisionOf } from '../app/run/decider-options.ts';
+import { decisionOf } from '../app/run/flag-values.ts';
 import type { Section } from '../views/sections.ts';
 import type { Shell } from '../compose/process-shell.ts';
 
@@ -68,8 +67,7 @@ hash of that list decides anew, or takes the decision back. An opt-out that a ru
 taken back.`;
 
 /** Lists unmanaged people, or stores what an operator decides about exactly those. */
-export async function run(command: Command, shell: Shell): Promise<number> {
-  const flags = command.opts<Flags>();
+export async function run({ flags }: Called<typeof options>, shell: Shell): Promise<number> {
   const { file, mirror } = loadConfig(flags.config, shell.env);
   const hashes: Record<How, string | undefined> = {
     'opt-out': flags.optOut,

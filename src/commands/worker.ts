@@ -2,17 +2,16 @@
  * Runs continuously and serves each of its mirrors according to its schedule, until it is asked to
  * stop. The mirrors are named one by one, or are the files of a folder.
  */
+import { createSharedCauses } from '../worker/notifications/notifier.ts';
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { Command } from 'commander';
-import { type FlagsOf, quiet, configOption } from '../compose/command-options.ts';
+import { type Called, quiet, configOption } from '../compose/command-options.ts';
 import { refuseTwins, loadConfig } from '../config/load-config.ts';
 import { Interrupted, Invalid } from '../domain/errors.ts';
 import { codeOfStop } from '../compose/output/failure-report.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { createProbe } from '../worker/mirror-pulse.ts';
 import { serve } from '../worker/mirror-service.ts';
-import { createSharedCauses } from '../worker/notifications/shared-causes.ts';
 import { serveFolder } from '../worker/folder-worker.ts';
 import { limitHeapGrowth } from '../worker/worker-capacity.ts';
 import { namedTwice, workable } from '../worker/mirror-folder.ts';
@@ -29,11 +28,12 @@ export const options = {
   'accept-lost-snapshot':
     'begin with the snapshot that is here where the newest one is lost: it adopts who is there',
 };
-type Flags = FlagsOf<typeof options>;
 
 /** Serves every mirror, and HTTP if it is configured. The exit code is that of the signal. */
-export async function run(command: Command, own: Shell): Promise<number> {
-  const flags = command.opts<Flags>();
+export async function run(
+  { flags, namesConfig }: Called<typeof options>,
+  own: Shell,
+): Promise<number> {
   const over = new AbortController();
   const stop = AbortSignal.any([own.stop, over.signal]);
   const shell = { ...hushed(own, flags, true), stop };
@@ -71,7 +71,7 @@ export async function run(command: Command, own: Shell): Promise<number> {
       connections.close();
     }
   } else {
-    if (command.getOptionValueSource('config') === 'cli') throw namedTwice();
+    if (namesConfig) throw namedTwice();
     if (flags.acceptLostSnapshot) {
       throw new Invalid('--accept-lost-snapshot would hold for every mirror of the folder', {
         fix: 'start a worker with -c for the one mirror, and stop it when that is well',

@@ -86,6 +86,18 @@ export type FlagsOf<Rows> = {
     | undefined;
 };
 
+/** A command line that was read: the values of its options, and its arguments. */
+export interface CalledWith<Flags = object> {
+  name: string;
+  flags: Flags;
+  args: readonly string[];
+  /** Whether the command line itself names the configuration. */
+  namesConfig: boolean;
+}
+
+/** The command line of a command with these options. */
+export type Called<Rows> = CalledWith<FlagsOf<Rows>>;
+
 /** The options of a command that does not name people. */
 export const looking = { 'config <file>': () => configOption(), json: 'print one JSON document' };
 
@@ -102,10 +114,7 @@ export type LogLevel = (typeof levels)[number];
 /** How little a command prints besides its results. */
 export const quiet = {
   quiet: 'print results and errors only; nothing of a run that ends with 0 and no new problem',
-  'log-level <level>': {
-    text: 'print JSON log lines of this level and above',
-    choices: levels,
-  },
+  'log-level <level>': { text: 'print JSON log lines of this level and above', choices: levels },
 };
 export type QuietFlags = FlagsOf<typeof quiet>;
 

@@ -3,11 +3,10 @@
  * commands access to the real process: its streams, its environment and its signals. Runs a command
  * line in a process of its own, for work that would keep this one busy.
  */
-import type { Command } from 'commander';
 import type { Platform } from '../platform/platform.ts';
 import type { OpenLink } from '../http/rate-limit/shared/redis-connection.ts';
 import type { OutageRecord } from '../store/health-file.ts';
-import type { LogLevel, OptionRows } from './command-options.ts';
+import type { CalledWith, LogLevel, OptionRows } from './command-options.ts';
 import { type Line, takesColors } from './output/text-style.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import { isatty } from 'node:tty';
@@ -99,7 +98,7 @@ export interface CommandModule {
   options: OptionRows;
   /** What the help says after the options; the lines of a paragraph are joined. */
   help?: string;
-  run(command: Command, shell: Shell): Promise<number>;
+  run(called: CalledWith, shell: Shell): Promise<number>;
 }
 
 export interface Assembled {

@@ -2,6 +2,7 @@
  * Serves one mirror of a worker: its schedule, its events, the commands passed to it, and its
  * status.
  */
+import { sealErasure, createMirrorHost } from './mirror-host.ts';
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../domain/clock.ts';
 import { Interrupted, Invalid, isExpected, Unavailable } from '../domain/errors.ts';
@@ -29,8 +30,6 @@ import type { Webhook } from './server/webhooks.ts';
 import type { Workable } from './mirror-folder.ts';
 import { follow, keepWhole, unfollow, watchOverdue } from './mirror-schedule.ts';
 import { doHanded } from './remote-commands.ts';
-import { sealErasure } from './mirror-events.ts';
-import { createMirrorHost } from './mirror-host.ts';
 import { lanesAtOnce, type MirrorSettings } from './open-mirror.ts';
 import { createMirrorLock } from './mirror-lock.ts';
 import { createProbe, type Probe, pulse } from './mirror-pulse.ts';

@@ -26,6 +26,7 @@
  * While it is closed, the heartbeat of the process keeps the lock (queues/node-heartbeat.ts).
  * Nobody else claims it, although its lease is free.
  */
+import type { SharedCauses, Notifier } from './notifications/notifier.ts';
 import pLimit from 'p-limit';
 import type { Clock } from '../domain/clock.ts';
 import { Busy, Unavailable } from '../domain/errors.ts';
@@ -42,8 +43,6 @@ import { explain } from '../compose/output/failure-report.ts';
 import type { Attention } from '../views/status/attention.ts';
 import type { createLog } from '../app/run/run-log.ts';
 import type { RunRetries } from './mirror-schedule.ts';
-import type { SharedCauses } from './notifications/shared-causes.ts';
-import type { Notifier } from './notifications/notifier.ts';
 import type { MirrorLock } from './mirror-lock.ts';
 import type { Capacity } from './worker-capacity.ts';
 

@@ -1,4 +1,5 @@
 /** Completion of the command line: the candidates, and the scripts in the shells themselves. */
+import { completionsOf } from '../../src/commands/completion/print.ts';
 import { spawnSync } from 'node:child_process';
 import {
   existsSync,
@@ -14,7 +15,6 @@ import { delimiter, join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { spawn } from '@lydell/node-pty';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
-import { completionsOf } from '../../src/commands/completion/complete-words.ts';
 import { calling } from '../support/commands/mirrored-contacts.ts';
 import { completionFile, completionTable } from '../support/docs/generated-parts.ts';
 import { untilHolds } from '../support/waiting.ts';

@@ -1,9 +1,8 @@
 /** Where a worker keeps a mirror: what is done in it, and when it is open. */
+import { sealErasure, createMirrorHost } from '../../src/worker/mirror-host.ts';
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { sealIn } from '../../src/compose/queues/payload-encryption.ts';
-import { sealErasure } from '../../src/worker/mirror-events.ts';
-import { createMirrorHost } from '../../src/worker/mirror-host.ts';
 import type { MirrorLock } from '../../src/worker/mirror-lock.ts';
 import { recordOutages } from '../../src/store/health-file.ts';
 import { systemClock } from '../../src/http/system-clock.ts';

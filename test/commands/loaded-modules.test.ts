@@ -28,7 +28,11 @@ const hook =
   'registerHooks({ load(url, context, next) { console.error(url); return next(url, context); } });';
 
 test.each([
-  ['complete -- sync --fu', /complete-words/, /src\/engine|better-sqlite3|undici|bullmq|fastify/],
+  [
+    'complete -- sync --fu',
+    /completion\/print/,
+    /src\/engine|better-sqlite3|undici|bullmq|fastify/,
+  ],
   [`status -c ${config}`, /status-document/, /undici|bullmq|ioredis|fastify|pino/],
   [`runs -c ${config}`, /commands\/runs/, /undici|bullmq|ioredis|fastify|pino/],
   [`sync --fast -c ${config}`, /engine\/run/, /bullmq|ioredis|fastify/],

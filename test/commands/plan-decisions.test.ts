@@ -43,8 +43,8 @@ test('approve is refused with a part that nobody can mean', async () => {
   const world = await held();
   for (const [flags, why] of [
     [['--channel', 'ch_nws'], 'the configuration has no such channel'],
-    [['--op', 'optin'], 'name one of these: delete, opt_out, create, opt_in, update, archive'],
-    [['--guard', 'opt_in'], 'name one of these: deletes, optOuts, optIns, templates'],
+    [['--op', 'optin'], 'Allowed choices are delete, opt_out, create, opt_in, update, archive'],
+    [['--guard', 'opt_in'], 'Allowed choices are deletes, optOuts, optIns, templates'],
     [['--op', 'delete'], 'no change that awaits approval under'],
     [['--people', 'missing.txt'], '--people missing.txt: the file cannot be read'],
     [['--by', ''], '--by: it is empty'],

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { Command } from 'commander';
 import { afterEach, describe, expect, test } from 'vitest';
-import { declareOptions } from '../../src/compose/command-options.ts';
+import { declareOptions, type FlagsOf } from '../../src/compose/command-options.ts';
 import { options, run } from '../../src/commands/emulator.ts';
 import { serve } from '../../src/emulator/http-listener.ts';
 import { KEY, stage } from '../support/emulator/emulator-stage.ts';
@@ -110,26 +110,30 @@ describe('over a socket', () => {
 });
 
 describe('crm-mirror emulator', () => {
-  function start(...flags: string[]) {
+  function start(...words: string[]) {
     const stop = new AbortController();
     const lines: string[] = [];
     const command = new Command();
     declareOptions(command, options);
-    command.parse(flags, { from: 'user' });
+    command.parse(words, { from: 'user' });
     const { promise: printed, resolve } = Promise.withResolvers<void>();
-    const exit = run(command, {
-      env: {},
-      print: (line: string) => {
-        lines.push(line);
-        setImmediate(resolve);
+    const flags = command.opts<FlagsOf<typeof options>>();
+    const exit = run(
+      { name: 'emulator', flags, args: [], namesConfig: false },
+      {
+        env: {},
+        print: (line: string) => {
+          lines.push(line);
+          setImmediate(resolve);
+        },
+        note: () => {},
+        progress: () => {},
+        terminal: false,
+        interactive: false,
+        abort: new AbortController().signal,
+        stop: stop.signal,
       },
-      note: () => {},
-      progress: () => {},
-      terminal: false,
-      interactive: false,
-      abort: new AbortController().signal,
-      stop: stop.signal,
-    });
+    );
     const finish = async () => {
       stop.abort();
       return exit;

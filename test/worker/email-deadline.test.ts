@@ -1,9 +1,8 @@
 /** An e-mail has a deadline, whatever the mail server does meanwhile. */
+import { emailSink, type Message } from '../../src/worker/notifications/sinks.ts';
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { emailSink } from '../../src/worker/notifications/sinks.ts';
-import type { Message } from '../../src/worker/notifications/sink.ts';
 import { untilHolds } from '../support/waiting.ts';
 
 const message: Message = {

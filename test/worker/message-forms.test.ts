@@ -1,8 +1,7 @@
 /** What a message looks like if it is long, and where its link leads. */
+import { slackSink, type Item, itemOf, pageOf } from '../../src/worker/notifications/sinks.ts';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
-import { slackSink } from '../../src/worker/notifications/sinks.ts';
-import { type Item, itemOf, pageOf } from '../../src/worker/notifications/sink.ts';
 import { receiver, refusing, reporting } from '../support/commands/notice-receivers.ts';
 
 const failed = (subject: string): Item =>

@@ -1,9 +1,9 @@
 /** What a sealed text can be opened for, and what not. */
+import { openErasure, sealErasure } from '../../src/worker/mirror-host.ts';
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { openSnapshot } from '../../src/store/open-snapshot.ts';
 import { type Seal, sealOf } from '../../src/compose/queues/payload-encryption.ts';
-import { openErasure, sealErasure } from '../../src/worker/mirror-events.ts';
 
 const random = randomBytes;
 const acme = sealOf({ key: '7f'.repeat(32), mirror: 'acme', random });

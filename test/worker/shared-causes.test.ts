@@ -1,6 +1,6 @@
 /** One message of a cause for all mirrors of a process that have it. */
+import { createSharedCauses } from '../../src/worker/notifications/notifier.ts';
 import { expect, test } from 'vitest';
-import { createSharedCauses } from '../../src/worker/notifications/shared-causes.ts';
 
 function world() {
   let ms = 0;

@@ -3,6 +3,18 @@
  * never guessed: columns that cannot be decided are refused with the flag that decides them, and
  * none that may be an opt-out is left out silently.
  */
+import {
+  type Choices,
+  choicesOf,
+  columnNamed,
+  type Flags,
+  type Known,
+  Undecided,
+  wordFlag,
+  denialAnswer,
+  optOutAnswer,
+  unreadable,
+} from './flags.ts';
 import { Invalid } from '../../domain/errors.ts';
 import {
   plain,
@@ -30,16 +42,6 @@ import {
   saysOptOut,
   withWords,
 } from './column-words.ts';
-import {
-  type Choices,
-  choicesOf,
-  columnNamed,
-  type Flags,
-  type Known,
-  Undecided,
-  wordFlag,
-} from './flags.ts';
-import { denialAnswer, optOutAnswer, unreadable } from './opt-out-answers.ts';
 import type { PlatformChannel } from './platform-channels.ts';
 import type { Column, Sample, Value } from './sample.ts';
 

@@ -1,5 +1,4 @@
 /** Shares what commands have in common that act on one person. */
-import type { Command } from 'commander';
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
 import type { Config } from '../../config/config.ts';
@@ -12,7 +11,7 @@ import { shortHash } from '../../engine/context/person-identity.ts';
 import { assemble } from '../../compose/assemble-mirror.ts';
 import { orHandOver } from '../remote/worker-handover.ts';
 import { type CommandAnswer, print } from '../snapshot-command.ts';
-import { type FlagsOf, naming, onPerson } from '../../compose/command-options.ts';
+import { type Called, type FlagsOf, naming, onPerson } from '../../compose/command-options.ts';
 import { keyOf, type Names, namesOf, wordOf } from '../../views/lookup/person-names.ts';
 import { exitCode } from '../../compose/output/failure-report.ts';
 import type { Shell } from '../../compose/process-shell.ts';
@@ -36,16 +35,15 @@ interface Named {
  * and returns the exit code. Throws Invalid for a word that is neither a valid address nor a hash.
  */
 export async function withPerson(
-  command: Command,
+  { flags, args: [who = ''] }: Called<typeof personal>,
   shell: Shell,
   act: (named: Named) => Promise<CommandAnswer>,
   /** Returns the shell to go on with, or undefined if the answer is no. Nothing is open yet. */
   agree?: (word: string, config: Config) => Promise<Shell | undefined>,
 ): Promise<number> {
-  const flags = command.opts<PersonFlags>();
   const { acceptLostLedger = false } = flags;
   const config = loadConfig(flags.config, shell.env);
-  const word = wordOf(command.args[0] ?? '');
+  const word = wordOf(who);
   if (!word.startsWith('#') && !email.safeParse(word).success) {
     throw new Invalid(`"${word}" names nobody`, {
       fix: 'give an address, or a hash as runs and status show it (#9cc428f416d4)',

@@ -1,4 +1,5 @@
 /** What all commands that run the mirror share, and whether a run compares everything. */
+import { onlyOf, readOnlyPeople } from './flag-values.ts';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { renderProblem, Invalid } from '../../domain/errors.ts';
@@ -43,7 +44,6 @@ import { clearRestored } from '../../compose/mirror-files.ts';
 import { copiedAt } from '../../store/database/meta-table.ts';
 import { alertsIn } from '../../views/status/run-history.ts';
 import { print } from '../snapshot-command.ts';
-import { onlyOf, readOnlyPeople } from './only-people.ts';
 import { isFirstLoad } from '../../engine/context/run-context.ts';
 import { instant } from '../../compose/output/format-values.ts';
 

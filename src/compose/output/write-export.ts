@@ -1,9 +1,31 @@
 /** Writes an export line by line to a file of its own, and rows as CSV (RFC 4180). */
 import { closeSync, existsSync, openSync, rmSync, writeSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { codeOf, Invalid } from '../../domain/errors.ts';
 
 const charactersAtOnce = 65_536;
+
+/** Opens the file of --output, or else stdout, which --json then leaves no room. Throws Invalid. */
+export function openExport(
+  { output, json }: { output?: string | undefined; json?: true | undefined },
+  shell: { print(line: string): void },
+) {
+  const path = output === undefined ? undefined : resolve(output);
+  if (path === undefined && json) {
+    throw new Invalid('--json: the export itself goes to stdout', {
+      fix: 'add --output FILE, or leave --json out',
+    });
+  }
+  return {
+    path,
+    write(lines: Iterable<string>): void {
+      if (path === undefined) for (const line of lines) shell.print(line);
+      else writeLines(path, lines);
+    },
+    /** Returns the line that says what was written; it would be in the way on stdout. */
+    written: (what: string): string[] => (path === undefined ? [] : [`${what} written to ${path}`]),
+  };
+}
 
 /**
  * Writes the lines to a new file that only its owner can read (0600). Throws Invalid if the file

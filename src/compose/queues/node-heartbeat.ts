@@ -10,7 +10,7 @@
  *
  * A worker of a folder also has a record, which the others read (fleet/fleet.ts). Every change in
  * the fleet changes one value, which a beat returns, and rings the bell of those that have a record
- * (job-bell.ts): a process looks at the others only after that.
+ * (shared-connections.ts): a process looks at the others only after that.
  */
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
@@ -38,7 +38,10 @@ export const fleetKeys = {
   changed: `${prefix}:fleet:changed`,
 } as const;
 
-/** The bell of a process (job-bell.ts) has this key, and this member when the fleet has changed. */
+/**
+ * The bell of a process (shared-connections.ts) has this key, and this member when the fleet has
+ * changed.
+ */
 export const bellKeys = `${prefix}:bell:`;
 export const fleetMember = 'fleet';
 

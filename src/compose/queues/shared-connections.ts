@@ -1,10 +1,29 @@
-/** Provides the connections that the mirrors of a worker share. */
+/**
+ * Provides the connections that the mirrors of a worker share, and the bell, which waits for the
+ * jobs of many queues with one blocking read of Redis, instead of one connection and one read for
+ * each queue.
+ *
+ * BullMQ keeps a marker for each queue: a sorted set that gets a member when a job can be taken
+ * (score 0), or when a delayed job is added (its time as the score). The bell blocks on the markers
+ * of all its queues (BZPOPMIN) and passes what it pops to the queue. When a job is due later is
+ * remembered by the queue's own timer, so an idle bell reads once in ten seconds for all queues.
+ *
+ *   a marker pops         its queue waits          it is woken
+ *                         its queue is busy        kept for its next wait
+ *   a queue comes, goes   the bell blocks          it blocks anew, with the other markers
+ *   the connection ends   markers may be lost      every queue is woken, and looks
+ */
 import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../domain/clock.ts';
-import { createJobBell, type JobBell } from './job-bell.ts';
-import { createNodeHeartbeat, type NodeHeartbeat } from './node-heartbeat.ts';
-import { connectPatiently, connectQuickly, type Quick } from './redis-connections.ts';
+import {
+  createNodeHeartbeat,
+  type NodeHeartbeat,
+  bellKeys,
+  fleetMember,
+} from './node-heartbeat.ts';
+import { connectPatiently, connectQuickly, type Quick, type Patient } from './redis-connections.ts';
+import { z } from 'zod';
 
 /** What the mirrors of a worker need of one Redis. */
 export interface Connections {
@@ -74,3 +93,156 @@ export function shareConnections(name: string, clock: Clock) {
 
 /** Connections that the mirrors of a process share; the caller closes them at the end. */
 export type SharedConnections = ReturnType<typeof shareConnections>;
+
+/** What a marker says: a job can be taken, or one is due at this time. */
+interface Ring {
+  member: string;
+  /** 0, or milliseconds since the epoch. */
+  score: number;
+}
+
+export type JobBell = ReturnType<typeof createJobBell>;
+
+interface Rope {
+  kept: Ring | null;
+  wake: ((ring: Ring | null) => void) | undefined;
+}
+
+interface JobBellOptions {
+  /** The connection that blocks, which the bell closes. */
+  blocking: Patient;
+  /** Another connection, which wakes it. */
+  asking: Redis;
+  name: string;
+  clock: Clock;
+  /** Called when a script says that the fleet has changed. */
+  fleetChanged?: (() => void) | undefined;
+}
+
+/** The longest blocking read, in seconds; a longer one may outlive its connection. */
+const longestRead = 10;
+/** How long to wait for further queues before the read begins anew: they come in groups. */
+const gatherMs = 50;
+
+/** A read that takes longer than this hangs. */
+const hangsMs = 15_000;
+const refusedMs = 500;
+/** How long the marker of the bell itself stays if nobody reads it. */
+const ownMs = 60_000;
+
+const popped = z.tuple([z.string(), z.string(), z.string()]);
+
+/** Creates the bell. */
+export function createJobBell({ blocking, asking, name, clock, fleetChanged }: JobBellOptions) {
+  /** A marker of the bell itself, to begin the read anew. */
+  const own = bellKeys + name;
+  const ropes = new Map<string, Rope>();
+  let isClosed = false;
+  let isWaking = false;
+  /** Ends the pause of a bell without queues. */
+  let begin: (() => void) | undefined;
+
+  const wake = async (): Promise<void> => {
+    await clock.sleep(gatherMs);
+    isWaking = false;
+    if (!isClosed) await asking.multi().zadd(own, 0, own).pexpire(own, ownMs).exec();
+  };
+  /** Has the read begin anew with the queues of now, which change in groups. */
+  const changed = (): void => {
+    begin?.();
+    if (isWaking || isClosed) return;
+    isWaking = true;
+    // Without Redis there is no read to interrupt.
+    wake().catch(() => undefined);
+  };
+  /** Renews the connection of a read that outlives its time, which sends the read again. */
+  const endHanging = async (over: AbortSignal): Promise<void> => {
+    for (;;) {
+      await clock.sleep(hangsMs, over).catch(() => undefined);
+      if (over.aborted) return;
+      if (blocking.redis.status === 'ready') blocking.redis.disconnect(true);
+    }
+  };
+  const listen = async (): Promise<void> => {
+    for (;;) {
+      if (isClosed) return;
+      // A worker of a fleet without mirrors waits for changes in it.
+      if (ropes.size === 0 && !fleetChanged) {
+        await new Promise<void>((resolve) => (begin = resolve));
+        begin = undefined;
+        continue;
+      }
+      const over = new AbortController();
+      void endHanging(over.signal);
+      try {
+        const found = await blocking.redis.bzpopmin([own, ...ropes.keys()], longestRead);
+        if (found === null) continue;
+        const [marker, member, score] = popped.parse(found);
+        if (marker === own && member === fleetMember) fleetChanged?.();
+        const rope = ropes.get(marker);
+        const ring = { member, score: Number(score) };
+        if (rope?.wake) rope.wake(ring);
+        else if (rope) rope.kept = ring;
+      } catch {
+        // Redis refuses, for example while it loads its data.
+        await clock.sleep(refusedMs);
+      } finally {
+        over.abort();
+      }
+    }
+  };
+
+  blocking.redis.on('close', () => {
+    for (const rope of ropes.values()) {
+      if (rope.wake) rope.wake(null);
+      else rope.kept = { member: '0', score: 0 };
+    }
+  });
+  void listen();
+  return {
+    /** Adds the queue with this marker. */
+    rope: (marker: string) => {
+      const rope: Rope = { kept: null, wake: undefined };
+      ropes.set(marker, rope);
+      changed();
+      let isGone = false;
+      let gone: (() => void) | undefined;
+      return {
+        /** Waits until a marker pops, or the time is over (null). Throws once it is let go. */
+        async wait(timeoutMs: number): Promise<Ring | null> {
+          // BullMQ takes this error as the end of its connection, and takes no job after it.
+          if (isGone) throw new Error('Connection is closed.');
+          const { kept } = rope;
+          rope.kept = null;
+          if (kept) return kept;
+          const { promise, resolve, reject } = Promise.withResolvers<Ring | null>();
+          rope.wake = resolve;
+          gone = () => reject(new Error('Connection is closed.'));
+          const over = new AbortController();
+          clock.sleep(timeoutMs, over.signal).then(
+            () => resolve(null),
+            () => undefined,
+          );
+          try {
+            return await promise;
+          } finally {
+            over.abort();
+            rope.wake = undefined;
+          }
+        },
+        /** Ends the wait, and every later one. */
+        letGo(): void {
+          isGone = true;
+          gone?.();
+          if (ropes.get(marker) === rope) ropes.delete(marker);
+          changed();
+        },
+      };
+    },
+    close() {
+      isClosed = true;
+      begin?.();
+      blocking.close();
+    },
+  };
+}

@@ -4,7 +4,7 @@
  */
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Clock } from '../../domain/clock.ts';
-import { byGuard, type GuardClass, guardNames } from '../../domain/guard-classes.ts';
+import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
 import { isExpected } from '../../domain/errors.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import { heldIn, type Summary } from '../../engine/report/run-summary.ts';
@@ -206,40 +206,7 @@ const help = {
   queue_jobs: 'Jobs by queue and state; absent while Redis is away',
 };
 
-const kinds = [
-  ['contact', 'contacts'],
-  ['template', 'templates'],
-] as const;
-
-type Name = keyof typeof help;
-type Told = [name: Name, value: number | undefined, labels?: Record<string, string>];
-
-/**
- * Creates the gauges and returns the function that queries all mirrors and sets the gauges. Other
- * work of the process goes on meanwhile if there is a clock: hundreds of snapshots take seconds.
- */
-function gaugesOf(
-  register: Registry,
-  watched: readonly Watched[],
-  clock: Clock | undefined,
-): () => Promise<void> {
-  const gaugeOf = (name: string, about: string) =>
-    new Gauge(named(register, name, about, 'mirror', ...(labels[name] ?? [])));
-  const gauges = new Map(Object.entries(help).map(([name, about]) => [name, gaugeOf(name, about)]));
-  return async () => {
-    const told: Awaited<ReturnType<typeof askAll>>[] = [];
-    const ours = watched.filter(({ isTold }) => isTold());
-    for await (const one of clock ? inTurns({ clock }, ours) : ours) told.push(await askAll(one));
-    for (const gauge of gauges.values()) gauge.reset();
-    for (const { mirror, all } of told) {
-      for (const [name, value, more] of all) {
-        if (value !== undefined) gauges.get(name)?.set({ mirror, ...more }, value);
-      }
-    }
-  };
-}
-
-const labels: Record<string, string[]> = {
+const labels: Record<string, readonly string[]> = {
   attention: ['code'],
   records: ['kind'],
   conflicts: ['kind'],
@@ -252,88 +219,109 @@ const labels: Record<string, string[]> = {
   queue_jobs: ['queue', 'state'],
 };
 
-async function askAll(of: Watched): Promise<{ mirror: string; all: Told[] }> {
-  const found = await Promise.all([
-    unlessFailed(
-      async () => standing(await of.standing()),
-      () => attentionRows(of.faults()),
-    ),
-    unlessFailed(async () =>
-      Object.entries(of.limits()).flatMap(([route, { limit, left }]): Told[] => [
-        ['budget_limit', limit, { route }],
-        ['budget_left', left, { route }],
-      ]),
-    ),
-    unlessFailed(async () =>
-      (await of.depths()).flatMap(({ queue, waiting, active, delayed }) =>
-        Object.entries({ waiting, active, delayed }).map(([state, n]): Told => [
-          'queue_jobs',
-          n,
-          { queue, state },
-        ]),
-      ),
-    ),
-    unlessFailed(async () => [['event_lag_seconds', seconds((await of.lagMs()) ?? 0)]]),
-  ]);
-  return { mirror: of.mirror, all: [['served', 1], ...found.flat()] };
-}
+type Name = keyof typeof help;
+/** One value, or values by the first label of the gauge, and below that by the next. */
+type Values = number | undefined | { readonly [label: string]: Values };
 
-async function unlessFailed(
-  ask: () => Promise<Told[]>,
-  otherwise: () => Told[] = () => [],
-): Promise<Told[]> {
-  try {
-    return await ask();
-  } catch (error) {
-    if (isExpected(error)) return otherwise();
-    throw error;
-  }
-}
-
-function attentionRows(lines: readonly { code: string }[]): Told[] {
-  return lines.map(({ code }) => ['attention', 1, { code }]);
-}
-
-function standing(of: GaugedStatus): Told[] {
-  const { proven, held, erasuresUnfinished, open, paused, quarantine } = of;
-  const perKind = (name: Name, counts: PerKind): Told[] =>
-    kinds.map(([kind, plural]) => [name, counts?.[plural], { kind }]);
-  const heldOf = (guard: GuardClass): Told => {
-    const people = held.reduce((sum, one) => sum + one[guard], 0);
-    return ['held', people, { class: guard }];
-  };
-  return [
-    ...attentionRows(of.attention),
-    ['last_proven_run_age_seconds', seconds(proven?.ageMs ?? undefined)],
-    ...perKind('records', of.recorded),
-    ...perKind('conflicts', of.conflicts),
-    ...perKind('rejected', of.rejected),
-    ...perKind('invalid', of.invalid),
-    ...guardNames.map(heldOf),
-    ['unreadable_opt_outs', of.optOutsUnreadable.count],
-    ['opt_outs_refused', of.optOutsRefused.count],
-    ['returns_waiting', of.returns?.waiting],
-    ['returns_rejected', of.returns?.rejected.count],
-    ['erasures_unfinished', erasuresUnfinished.count],
-    ['outcomes_unknown', open.unknown],
-    ...alertsOf(of),
-    ['paused', paused ? 1 : 0],
-    ['quarantined', quarantine ? 1 : 0],
-  ];
-}
-
-function alertsOf({ alerts, proven }: GaugedStatus): Told[] {
-  const rows = [
-    ['refused', 'refused'],
-    ['run_time', 'runTime'],
-    ['deviation', 'deviation'],
-  ] as const;
-  const told = rows.map(([threshold, name]): Told => {
-    return ['alert', Number(alerts.some((one) => one.threshold === name)), { threshold }];
+/**
+ * Creates the gauges and returns the function that queries all mirrors and sets the gauges. Other
+ * work of the process goes on meanwhile if there is a clock: hundreds of snapshots take seconds.
+ */
+function gaugesOf(
+  register: Registry,
+  watched: readonly Watched[],
+  clock: Clock | undefined,
+): () => Promise<void> {
+  const gauges = Object.entries(help).map(([name, about]): [string, Gauge] => {
+    return [name, new Gauge(named(register, name, about, 'mirror', ...(labels[name] ?? [])))];
   });
-  return [...told, ['alert', Number(proven?.stale === true), { threshold: 'proof_age' }]];
+  return async () => {
+    const told: { mirror: string; values: Readonly<Record<string, Values>> }[] = [];
+    const ours = watched.filter(({ isTold }) => isTold());
+    for await (const one of clock ? inTurns({ clock }, ours) : ours) {
+      told.push({ mirror: one.mirror, values: await askAll(one) });
+    }
+    for (const [name, gauge] of gauges) {
+      gauge.reset();
+      for (const { mirror, values } of told) {
+        for (const [more, value] of seriesOf(values[name], labels[name] ?? [])) {
+          gauge.set({ mirror, ...more }, value);
+        }
+      }
+    }
+  };
 }
 
-function seconds(ms: number | undefined): number | undefined {
-  return ms === undefined ? undefined : ms / 1000;
+function seriesOf(
+  values: Values,
+  [label = '', ...labels]: readonly string[],
+): [labels: Record<string, string>, value: number][] {
+  if (values === undefined) return [];
+  if (typeof values === 'number') return [[{}, values]];
+  return Object.entries(values).flatMap(([key, inner]) =>
+    seriesOf(inner, labels).map(([more, value]): [Record<string, string>, number] => {
+      return [{ [label]: key, ...more }, value];
+    }),
+  );
+}
+
+/** Returns the values of all gauges; those of a query that failed are undefined. */
+async function askAll(of: Watched): Promise<Record<Name, Values>> {
+  const unlessFailed = async <T>(ask: () => T | Promise<T>): Promise<T | undefined> => {
+    try {
+      return await ask();
+    } catch (error) {
+      if (isExpected(error)) return undefined;
+      throw error;
+    }
+  };
+  const [status, limits, depths, lagMs] = await Promise.all([
+    unlessFailed(() => of.standing()),
+    unlessFailed(() => of.limits()),
+    unlessFailed(() => of.depths()),
+    unlessFailed(async () => (await of.lagMs()) ?? 0),
+  ]);
+  const attention = status?.attention ?? of.faults();
+  const perKind = (counts: PerKind | undefined): Values =>
+    counts ? { contact: counts.contacts, template: counts.templates } : undefined;
+  const isAbove = (name: GaugedStatus['alerts'][number]['threshold']): Values =>
+    status && Number(status.alerts.some(({ threshold }) => threshold === name));
+  const byRoute = (value: (limit: RouteLimit) => number | undefined): Values =>
+    Object.fromEntries(Object.entries(limits ?? {}).map(([route, one]) => [route, value(one)]));
+  return {
+    served: 1,
+    last_proven_run_age_seconds: seconds(status?.proven?.ageMs),
+    attention: Object.fromEntries(attention.map(({ code }) => [code, 1])),
+    records: perKind(status?.recorded),
+    conflicts: perKind(status?.conflicts),
+    rejected: perKind(status?.rejected),
+    invalid: perKind(status?.invalid),
+    held: status && byGuard((guard) => status.held.reduce((sum, one) => sum + one[guard], 0)),
+    unreadable_opt_outs: status?.optOutsUnreadable.count,
+    opt_outs_refused: status?.optOutsRefused.count,
+    returns_waiting: status?.returns?.waiting,
+    returns_rejected: status?.returns?.rejected.count,
+    erasures_unfinished: status?.erasuresUnfinished.count,
+    outcomes_unknown: status?.open.unknown,
+    alert: {
+      refused: isAbove('refused'),
+      run_time: isAbove('runTime'),
+      deviation: isAbove('deviation'),
+      proof_age: status && Number(status.proven?.stale === true),
+    },
+    paused: status && Number(status.paused !== null),
+    quarantined: status && Number(status.quarantine !== null),
+    budget_limit: byRoute(({ limit }) => limit),
+    budget_left: byRoute(({ left }) => left),
+    event_lag_seconds: seconds(lagMs),
+    queue_jobs: Object.fromEntries(
+      (depths ?? []).map(({ queue, waiting, active, delayed }) => {
+        return [queue, { waiting, active, delayed }];
+      }),
+    ),
+  };
+}
+
+function seconds(ms: number | null | undefined): number | undefined {
+  return ms === undefined || ms === null ? undefined : ms / 1000;
 }

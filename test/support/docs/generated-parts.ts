@@ -1,3 +1,4 @@
+import type { CommandTable } from '../../../src/commands/completion/print.ts';
 import { fileURLToPath } from 'node:url';
 import { format } from 'oxfmt';
 import formatting from '../../../.oxfmtrc.json' with { type: 'json' };
@@ -11,7 +12,6 @@ import { readPages } from './page-blocks.ts';
 import { declareOptions } from '../../../src/compose/command-options.ts';
 import { commands, tasks } from '../../../src/commands/table.ts';
 import type { CommandForm } from '../../../src/compose/process-shell.ts';
-import type { CommandTable } from '../../../src/commands/completion/complete-words.ts';
 import { algorithms } from '../../../src/emulator/limits/route-limits.ts';
 import { editorSchema } from '../../../src/config/load-config.ts';
 

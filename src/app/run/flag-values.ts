@@ -1,7 +1,10 @@
-/** Reads the flags of the commands that are decisions: who decides, and why. */
+/** Reads the flags that commands share: who decides and why, and what a run is limited to. */
 import type { Decision } from '../../store/memory/audit-trail.ts';
-import { Invalid } from '../../domain/errors.ts';
+import { Invalid, codeOf } from '../../domain/errors.ts';
 import { operatorName, type Shell } from '../../compose/process-shell.ts';
+import { readFileSync } from 'node:fs';
+import type { RunOptions } from '../../engine/context/mirror-context.ts';
+import type { OnlyPeople } from '../../engine/context/people-selection.ts';
 
 /** The options that tell who decides, and why. */
 export interface DeciderFlags {
@@ -53,4 +56,31 @@ export function requiredText(option: string, text: string | undefined, fix: stri
   const filled = reasonOf(text, option);
   if (filled) return filled;
   throw new Invalid(`${option}: it is empty`, { fix });
+}
+
+/** Reads the file. Lines that begin with # are comments. Throws Invalid if it names nobody. */
+export function readOnlyPeople(file: string): OnlyPeople {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file));
+  } catch (error) {
+    const why = codeOf(error) || 'no UTF-8';
+    throw new Invalid(`--people ${file}: the file cannot be read (${why})`, {
+      fix: 'name a text file in UTF-8',
+    });
+  }
+  const entries = text
+    .split(/\r\n|\r|\n/)
+    .map((line, at) => ({ line: at + 1, word: line.trim() }))
+    .filter(({ word }) => word !== '' && !word.startsWith('#'));
+  if (entries.length > 0) return { file, entries };
+  throw new Invalid(`--people ${file}: the file names nobody`, {
+    fix: 'write one address or CRM id on each line',
+  });
+}
+
+/** Returns the record type that a flag names. Throws Invalid for another word. */
+export function onlyOf(word: string | undefined): RunOptions['only'] {
+  if (word === undefined || word === 'contacts' || word === 'templates') return word;
+  throw new Invalid(`--only ${word}: there are contacts and templates`);
 }

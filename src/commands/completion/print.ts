@@ -1,7 +1,44 @@
-/** Completes words from a table of all commands, so that Tab does not load the commands. */
+/**
+ * Prints what editors and shells complete from. Words are completed from a table of all commands,
+ * so that Tab does not load the commands.
+ */
+import type { CommandModule } from '../../compose/process-shell.ts';
+import { exitCode } from '../../compose/output/failure-report.ts';
 import { readdirSync } from 'node:fs';
 import { RootCommand, ShellCompDirective } from '@bomb.sh/tab';
 import table from './commands.json' with { type: 'json' };
+
+export const parts = {
+  schema: {
+    options: {},
+    async run(_command, shell) {
+      // A shell that completes a word does not wait for it.
+      const { editorSchema } = await import('../../config/load-config.ts');
+      shell.print(JSON.stringify(editorSchema(), null, 2));
+      return exitCode('done');
+    },
+  },
+  completion: {
+    options: { '<shell>': { text: 'bash, zsh or fish', choices: ['bash', 'zsh', 'fish'] } },
+    help:
+      '  bash  `source <(crm-mirror print completion bash)` in ~/.bashrc; needs bash-completion\n' +
+      '  zsh   `crm-mirror print completion zsh > ~/.zfunc/_crm-mirror`, a folder in $fpath ' +
+      'before compinit\n' +
+      '  fish  `crm-mirror print completion fish > ~/.config/fish/completions/crm-mirror.fish`',
+    async run({ args: [name = ''] }, shell) {
+      for (const line of completionScript(name).split('\n')) shell.print(line);
+      return exitCode('done');
+    },
+  },
+  /** The hidden command `complete`, which the printed script calls to complete the last word. */
+  complete: {
+    options: { '[words...]': 'a command line, after --' },
+    async run({ args }, shell) {
+      for (const line of completionsOf(args)) shell.print(line);
+      return exitCode('done');
+    },
+  },
+} satisfies Record<string, CommandModule>;
 
 /** What an option or argument takes: "file", "config" (YAML), "text", or choices as "a|b". */
 type Value = string;
@@ -46,7 +83,7 @@ export function completionsOf(words: readonly string[]): string[] {
 }
 
 /** Returns the script that makes a shell complete the command line of this program. */
-export function completionScript(shell: string): string {
+function completionScript(shell: string): string {
   const program = 'crm-mirror';
   const script = printedBy(() => new RootCommand().setup(program, program, shell)).join('\n');
   if (shell !== 'bash') return script;
