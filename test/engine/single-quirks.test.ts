@@ -1,15 +1,10 @@
 /** What single quirks make impossible, or would break if they were not known, in words. */
 import { describe, expect, test } from 'vitest';
 import type { Send } from '../../src/domain/exchange.ts';
-import { openStage, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
+import { openStage, shown, type Stage, type StageOptions } from '../support/engine/engine-stage.ts';
 
 function under(quirks: readonly string[], options: StageOptions = {}): Stage {
   return openStage({ ...options, platform: { quirks, ...options.platform } });
-}
-
-function is(stage: Stage, email: string, channel = 'ch_news') {
-  const contact = stage.emulator.world.contact(email);
-  return contact?.channels.find(({ id }) => id === channel)?.subscription;
 }
 
 const hour = 3_600_000;
@@ -98,7 +93,7 @@ describe('a search that finds too much', () => {
     stage.people.push({ id: '1', email: wanted, ch_news: 'yes' });
     const summary = await stage.sync({ mode: 'fast' });
     expect(summary.contacts.applied).toMatchObject({ create: 1 });
-    expect([is(stage, wanted), is(stage, there)]).toEqual(['opt_in', undefined]);
+    expect([shown(stage, wanted), shown(stage, there)]).toEqual(['opt_in', undefined]);
   });
 
   test('email-as-given: an address in another case is enrolled by id, not created again', async () => {
@@ -142,7 +137,7 @@ describe('more than one page', () => {
     const summary = await stage.sync();
     expect(summary.reasons).toEqual([]);
     expect(stage.emulator.world.contacts()).toHaveLength(225);
-    const left = stage.people.filter(({ email }) => is(stage, String(email)) === 'opt_out');
+    const left = stage.people.filter(({ email }) => shown(stage, String(email)) === 'opt_out');
     const reported = summary.contacts.conflicts;
     expect(reported).toBe(left.filter(({ ch_news: wish }) => wish === 'yes').length);
     stage.writes();

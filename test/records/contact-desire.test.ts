@@ -86,23 +86,6 @@ describe('an unreadable record', () => {
 });
 
 describe('fields for unsubscribed and deleted', () => {
-  test.each(['yes', '2026-01-01', 'unsubscribed'])(
-    'no mail at all: %j opts out of every channel, whatever the channels say',
-    (value) => {
-      const row = wish({ do_not_mail: value, newsletter: 'yes', product: '' });
-      expect(row.wants).toBe(false);
-      expect(desiredBody.parse(JSON.parse(row.body)).channels).toEqual({
-        [NEWS]: 'opt_out',
-        [PRODUCT]: 'opt_out',
-      });
-    },
-  );
-  test.each(['2026-01-01T00:00:00Z', 'yes'])('deleted: %j', (value) => {
-    const row = wish({ archived: value, newsletter: 'yes' });
-    expect(row).toMatchObject({ wants: false, invalid: undefined });
-    expect(desiredBody.parse(JSON.parse(row.body)).presence).toBe('flagged');
-    expect(row.presence).toBe('flagged');
-  });
   const unknown = ['Nein', {}, '2999-01-01'];
   test.each(unknown)('%j is not guessed: nobody is opted out or in', (value) => {
     const row = wish({ do_not_mail: value, newsletter: 'yes', product: 'no' });

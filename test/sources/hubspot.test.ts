@@ -110,14 +110,6 @@ describe('a full reading', () => {
     const { certificate } = await readAll(source, fields);
     expect(cursorOf(certificate)).toBe(time(WRITTEN + minute - 5 * minute));
   });
-
-  test('is a new one each time, and holds for a quarter of an hour', async () => {
-    const { source, clock } = await account(1);
-    const { reading } = (await readAll(source, fields)).certificate;
-    expect([reading, 'hubspot-0'].map((name) => source.still?.(name))).toEqual([true, false]);
-    await clock.sleep(15 * minute);
-    expect(source.still?.(reading)).toBe(false);
-  });
 });
 
 describe('a merged contact', () => {

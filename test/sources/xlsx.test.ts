@@ -1,8 +1,6 @@
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { expectedOf } from '../e2e/first-contact/expected-outcome.ts';
-import { mirrored } from '../support/commands/mirrored-contacts.ts';
 import {
   type Edits,
   header,
@@ -28,25 +26,6 @@ async function valuesOf(cells: readonly string[], edits: Edits = {}) {
   const { values } = await read(rowsUnder(rows.join(''), edits));
   return values.map((value) => value['x']);
 }
-
-describe('the exported workbook', () => {
-  test('leads to the expected people on an empty platform', async () => {
-    const expected = expectedOf('xlsx');
-    const { id, email, unsubscribed, deleted, channels } = expected.columns;
-    const world = await mirrored();
-    const source = { type: 'xlsx', path: contacts };
-    const named = Object.entries(channels).map(([id, subscription]) => ({ id, subscription }));
-    world.config({ contacts: { source, id, email, unsubscribed, deleted, channels: named } });
-    const { code, json } = await world.call('plan', '--json');
-    expect(code).toBe(4);
-    expect(json.contacts).toMatchObject({
-      desired: expected.desired,
-      invalid: expected.invalid.length,
-      skipped: expected.skipped.count,
-    });
-    expect(json.contacts.changes).toMatchObject(expected.plan);
-  });
-});
 
 describe('a sheet', () => {
   test('is chosen by its name', async () => {

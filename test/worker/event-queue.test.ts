@@ -1,9 +1,6 @@
 /** Events in a real Redis: what is folded, what is kept, what is tried again. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { Unavailable } from '../../src/domain/errors.ts';
 import {
@@ -167,35 +164,6 @@ test('an erasure is a job of its own, one for any number of events', async () =>
     '4711 erased signed 4711',
     'b changed',
   ]);
-});
-
-test.runIf(playsAll)(
-  'a job of a worker that dies is taken by another one, with later events',
-  async () => {
-    const child = fileURLToPath(new URL('../support/worker/job-taker.ts', import.meta.url));
-    const dying = spawn(process.execPath, [child, redis.url, 'acme'], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    onTestFinished(() => void dying.kill('SIGKILL'));
-    const queue = open();
-    await queue.add(['never']);
-    await once(dying.stdout, 'data');
-    await queue.add(['never']);
-    dying.kill('SIGKILL');
-    const { worked } = serve(queue, () => 'done');
-    await isEmpty(queue);
-    expect(worked).toEqual(['never', 'never']);
-  },
-);
-
-test.runIf(playsAll)('a job for another process is offered again a moment later', async () => {
-  const [one, other] = [open(), open()];
-  const stood = serve(one, () => 'elsewhere');
-  await one.add(['a']);
-  await until(() => stood.worked.length === 2);
-  const { worked } = serve(other, () => 'done');
-  await until(() => worked.length > 0);
-  await isEmpty(other);
 });
 
 test.runIf(playsAll)(

@@ -197,19 +197,6 @@ describe('with a wrong clock', () => {
     expect(await readings(runs)).toEqual(expected);
   });
 
-  // prettier-ignore
-  test.each<[string, (number | undefined)[], number, string[]]>([
-    ['ahead by 30 days later',               [0, 720], 1, []],
-    ['not told at all: ours counts alone',   [undefined, undefined], 20, both],
-    ['not told later: it is waited for',     [0, undefined], 20, []],
-  ])('the clock of the platform: %s', async (_, told, after, expected) => {
-    const now = { run: 0 };
-    const stage = await mirrored(tells(() => told[now.run]));
-    await missing(stage, 0);
-    now.run = 1;
-    expect(await missing(stage, after * hour)).toEqual(expected);
-  });
-
   test('our clock alone counts nothing once the platform shows that it is wrong', async () => {
     const ours = { ahead: 0 };
     const told = tells(() => (ours.ahead === 0 ? undefined : 0));

@@ -1,10 +1,11 @@
 /** On a platform that shows a default where nobody said a word, a default is nobody's opt-out. */
 import { describe, expect, test } from 'vitest';
-import { Interrupted, Unavailable } from '../../../src/domain/errors.ts';
+import { Unavailable } from '../../../src/domain/errors.ts';
 import type { Send } from '../../../src/domain/exchange.ts';
 import {
   hearing,
   openStage,
+  shown,
   type Stage,
   type StageOptions,
 } from '../../support/engine/engine-stage.ts';
@@ -30,9 +31,6 @@ const record = (id: string, email: string, news = 'yes', product = '') => ({
 function wish(stage: Stage, id: string, wishes: Record<string, string>): void {
   for (const person of stage.people) if (person['id'] === id) Object.assign(person, wishes);
 }
-
-const shown = (stage: Stage, email: string, channel: string) =>
-  stage.emulator.world.contact(email)?.channels.find(({ id }) => id === channel)?.subscription;
 
 /** A wire on which one enrolment of a channel has no answer, before or after it was carried out. */
 function cutting() {
@@ -227,19 +225,4 @@ describe('an unanswered enrolment, where the platform shows no defaults', () => 
     await stage.sync();
     expect(stage.told()).toEqual([`${ann} ch_product`]);
   });
-});
-
-test('a stated opt-out that a creation calls for is sent although the run is asked to stop', async () => {
-  const stop = new AbortController();
-  const stage = open({
-    platform: { quirks: ['all-channels=opt_in'] },
-    wire: (send) => async (request, signal) => {
-      const answer = await send(request, signal);
-      if (request.method === 'POST') stop.abort(new Interrupted('SIGTERM'));
-      return answer;
-    },
-  });
-  stage.people.push(record('1', ann, 'yes', 'no'));
-  await stage.sync({ stop: stop.signal });
-  expect(shown(stage, ann, 'ch_product')).toBe('opt_out');
 });

@@ -1,5 +1,5 @@
 /** Who left, told to a CRM of which fast runs read only what changed. */
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { WriteBack } from '../../../src/sources/source.ts';
 import { begun, keep } from '../../../src/engine/erasure/pending/unfinished-erasures.ts';
 import {
@@ -18,7 +18,6 @@ const look = async (stage: Stage) => stage.clock.run(stage.look());
 async function settled(way: Partial<WriteBack> = {}) {
   const { heard, returns } = hearing(way);
   const stage = stageOf({ tellsChanges: true, returns });
-  onTestFinished(() => stage.close());
   expect(await stage.sync()).toMatchObject({ status: 'done' });
   await look(stage);
   const told = () => heard.map(({ crmId, channel }) => `${crmId} ${channel}`);

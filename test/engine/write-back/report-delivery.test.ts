@@ -21,6 +21,15 @@ function crm(overrides: Partial<WriteBack> = {}) {
   return { heard, returns, names };
 }
 
+/** It is told of nobody: this is thrown before anything arrives. */
+const failing = (error: Error) =>
+  crm({
+    async *tell() {
+      yield* [];
+      throw error;
+    },
+  });
+
 /** These are subscribed to the newsletter, and were seen so. */
 async function standing(...names: string[]): Promise<World> {
   const world = await createWorld({ kinds: ['contact'] });
@@ -32,18 +41,9 @@ async function standing(...names: string[]): Promise<World> {
 async function sync(world: World, returns: WriteBack, options: Partial<RunOptions> = {}) {
   const connected = world.connect();
   try {
-    return await run(
-      { ...world.mirror(connected), returns },
-      {
-        mode: 'full',
-        writes: true,
-        only: undefined,
-        stop: never,
-        abort: never,
-        progress: () => undefined,
-        ...options,
-      },
-    );
+    const how = { writes: true, only: undefined, stop: never, abort: never } as const;
+    const all = { mode: 'full', ...how, progress: () => undefined, ...options } as const;
+    return await run({ ...world.mirror(connected), returns }, all);
   } finally {
     await connected.close();
   }
@@ -95,12 +95,7 @@ describe('a process that crashes', () => {
   test('does not report a person who has come back since', async () => {
     const world = await standing('ann');
     leave(world, 'ann');
-    const dead = crm({
-      async *tell() {
-        yield* [];
-        throw crash;
-      },
-    });
+    const dead = failing(crash);
     await expect(sync(world, dead.returns)).rejects.toBe(crash);
     world.emulator.dashboard.signUp({ email: at('ann'), channels: ['ch_news'] });
     const { returns, heard } = crm();
@@ -151,13 +146,7 @@ describe('an unreachable CRM', () => {
   ])('leaves it open whether a report arrived only if it may have: %s', async (error, state) => {
     const world = await standing('ann');
     leave(world, 'ann');
-    const it = crm({
-      async *tell() {
-        yield* [];
-        throw error;
-      },
-    });
-    await sync(world, it.returns);
+    await sync(world, failing(error).returns);
     const rows = world.snapshot.optOutReports.of({ kind: 'contact', key: at('ann') });
     expect(rows.map((row) => row.state)).toEqual([state]);
   });
@@ -165,12 +154,7 @@ describe('an unreachable CRM', () => {
   test('does not keep the mirror from being proven', async () => {
     const world = await standing('ann');
     leave(world, 'ann');
-    const away = crm({
-      async *tell() {
-        yield* [];
-        throw new Unavailable('away', { acted: 'maybe' });
-      },
-    });
+    const away = failing(new Unavailable('away', { acted: 'maybe' }));
     const { run: id } = await sync(world, away.returns);
     expect(world.snapshot.runs.proven()?.id).toBe(id);
   });

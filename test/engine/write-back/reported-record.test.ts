@@ -1,12 +1,11 @@
 /** Which record an opt-out is reported for when others have its address, or get it meanwhile. */
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { Invalid } from '../../../src/domain/errors.ts';
 import type { WriteBack } from '../../../src/sources/source.ts';
 import {
   hearing,
   told,
   type Stage,
-  type StageOptions,
   ann,
   record,
   stageOf,
@@ -21,12 +20,6 @@ function crm(over: Partial<WriteBack> = {}) {
   return { heard, returns, names: () => heard.map(({ crmId, email }) => `${crmId} ${email}`) };
 }
 
-function open(options: StageOptions): Stage {
-  const stage = stageOf(options);
-  onTestFinished(() => stage.close());
-  return stage;
-}
-
 function edit(stage: Stage, id: string, news: Record<string, unknown>): void {
   for (const person of stage.people) if (person['id'] === id) Object.assign(person, news);
 }
@@ -35,7 +28,7 @@ const drop = (stage: Stage, id: string): void =>
 
 test('write-back names the record that has the address now, and not the one before', async () => {
   const { returns, names } = crm();
-  const stage = open({ returns });
+  const stage = stageOf({ returns });
   await stage.sync();
   edit(stage, '1', { email: 'anna@example.com' });
   stage.people.push(record('3', ann));
@@ -47,7 +40,7 @@ test('write-back names the record that has the address now, and not the one befo
 
 test('write-back names nobody once the last record of the address is gone', async () => {
   const { returns, names } = crm();
-  const stage = open({ returns });
+  const stage = stageOf({ returns });
   await stage.sync();
   edit(stage, '1', { email: 'anna@example.com' });
   await stage.sync();
@@ -63,7 +56,7 @@ test('write-back names nobody once the last record of the address is gone', asyn
 
 test('write-back names the right record when two have exchanged addresses', async () => {
   const { returns, names } = crm();
-  const stage = open({ returns });
+  const stage = stageOf({ returns });
   await stage.sync();
   edit(stage, '1', { email: bob });
   edit(stage, '2', { email: ann });
@@ -86,7 +79,7 @@ test('write-back names a person before their erasure, or not at all', async () =
       }
     },
   });
-  const stage = open({ returns });
+  const stage = stageOf({ returns });
   await stage.sync();
   stage.emulator.dashboard.leave(ann, 'ch_news');
   stage.emulator.dashboard.leave(bob, 'ch_news');
@@ -101,7 +94,7 @@ test('write-back omits a person with a newer consent in the CRM, and a held opt-
   const { returns, names } = crm();
   const none = { percent: 0, floor: 0 };
   const policy = { resubscribe: 'newer' } as const;
-  const stage = open({ returns, policy, guards: { delete: none, opt_in: none } });
+  const stage = stageOf({ returns, policy, guards: { delete: none, opt_in: none } });
   await stage.sync({ firstLoad: true });
   stage.emulator.dashboard.leave(ann, 'ch_news');
   edit(stage, '1', { ch_news: 'no' });
@@ -121,7 +114,7 @@ test.each([
   'write-back names a person whose consent was in the future when it was read before they %s',
   async (_, isFirst) => {
     const { returns, names } = crm();
-    const stage = open({ returns, policy: { resubscribe: 'newer' } });
+    const stage = stageOf({ returns, policy: { resubscribe: 'newer' } });
     const wrong = { consent_at: new Date(stage.clock.now() + 10 * dayMs).toISOString() };
     if (isFirst) edit(stage, '1', wrong);
     await stage.sync({ firstLoad: true });
@@ -148,7 +141,7 @@ test('one record that a database refuses keeps no other from being reported', as
       for (const _ of batch) yield told;
     },
   });
-  const stage = open({ returns });
+  const stage = stageOf({ returns });
   for (let at = 10; at < 19; at += 1) stage.people.push(record(`${at}`, `p${at}@example.com`));
   await stage.sync();
   for (const at of [14, 15, 16]) stage.emulator.dashboard.leave(`p${at}@example.com`, 'ch_news');
@@ -157,7 +150,7 @@ test('one record that a database refuses keeps no other from being reported', as
 });
 
 test('a person deleted after leaving the CRM, and erased later, is not brought back', async () => {
-  const stage = open({ policy: { deletes: 'owned' } });
+  const stage = stageOf({ policy: { deletes: 'owned' } });
   await stage.sync();
   edit(stage, '1', { deleted: 'yes' });
   await stage.sync();

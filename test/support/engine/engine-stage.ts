@@ -243,6 +243,8 @@ export function createStage(options: StageOptions = {}): Stage {
   const mirror = (on: Snapshot = whole.snapshot): Mirror => ({
     mostCompared: options.mostCompared,
     ...mirrorOf({
+      policy: {},
+      ...options,
       send,
       snapshot: on,
       beside,
@@ -250,22 +252,11 @@ export function createStage(options: StageOptions = {}): Stage {
       ledger: on === whole.snapshot ? whole.ledger : memory.list(),
       clock: { ...clock, now: () => clock.now() + (options.ahead?.() ?? 0) },
       random,
-      policy: options.policy ?? {},
-      ...(options.guards && { guards: options.guards }),
-      ...(options.absence && { absence: options.absence }),
-      ...(options.rules && { rules: options.rules }),
-      ...(options.windows && { windows: options.windows }),
-      canary: options.canary,
-      approvers: options.approvers,
-      testTo: options.testTo,
-      ...(options.timezone !== undefined && { timezone: options.timezone }),
-      ...(options.manner !== undefined && { manner: options.manner }),
       contacts: {
         ...sourceOf(stage, 'people', options),
         ...(options.tellsChanges && changesOf(stage, options)),
       },
       templates: sourceOf(stage, 'templates', {}),
-      ...(options.returns && { returns: options.returns }),
     }),
   });
 

@@ -332,12 +332,13 @@ function writeConfig({
   kinds: string[];
 } & Lines): string {
   const path = join(folder, 'mirror.yaml');
+  const { contacts: own, guards, ...blocks } = lines;
   const contacts = {
     source: { type: 'csv', path: './people.csv' },
     id: 'id',
     email: 'email',
     channels: channels.map((id) => ({ id, subscription: columns[id] })),
-    ...lines.contacts,
+    ...own,
   };
   const templates = { source: { type: 'directory', path: './templates' } };
   const config = {
@@ -346,16 +347,8 @@ function writeConfig({
     platform: { url, apiKey: key, timeoutMs, reserve: 0 },
     ...(kinds.includes('contact') && { contacts }),
     ...(kinds.includes('template') && { templates }),
-    ...(lines.policy && { policy: lines.policy }),
-    guards: { optOuts: { percent: 100 }, templates: { percent: 100 }, ...lines.guards },
-    ...(lines.rules && { rules: lines.rules }),
-    ...(lines.windows && { windows: lines.windows }),
-    ...(lines.schedule && { schedule: lines.schedule }),
-    ...(lines.redis && { redis: lines.redis }),
-    ...(lines.server && { server: lines.server }),
-    ...(lines.notices && { notices: lines.notices }),
-    ...(lines.requests && { requests: lines.requests }),
-    ...(lines.alerts && { alerts: lines.alerts }),
+    ...blocks,
+    guards: { optOuts: { percent: 100 }, templates: { percent: 100 }, ...guards },
   };
   // JSON is YAML.
   writeFileSync(path, JSON.stringify(config));
