@@ -286,7 +286,8 @@ function checkOptOut(
   const { key, channel, since } = about;
   const { statements, settlements, memories, judge } = known;
   const { outing } = arrival;
-  statements.optedOut(key, channel, outing.people);
+  const addresses = newAddresses(outing.people, key, memories);
+  statements.optedOut(key, channel, { reading: outing.people, moved: addresses });
   const keys = [key, ...keysOf(person)];
   if (outing.undoes) return checkTakenBack(what, { about, keys, person }, { arrival, known });
   const isResolved = keys.some((one) => settlements.mayBeOut(one, channel, outing.people));

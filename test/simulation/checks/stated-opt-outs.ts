@@ -14,8 +14,8 @@ import {
 export interface Statements {
   /** Some run has read the CRM. */
   read(reading: Reading): void;
-  /** We have opted somebody out, as the CRM was read then. */
-  optedOut(key: string, channel: string, reading: Reading): void;
+  /** We have opted somebody out, as the CRM was read then, with the new addresses of the person. */
+  optedOut(key: string, channel: string, as: { reading: Reading; moved: string[] }): void;
   /** Whether that was on the word of a record of the address. */
   has(key: string, channel: string): boolean;
   /**
@@ -76,8 +76,8 @@ export function createStatements(): Statements {
         for (const channel of channels)
           if (forbids(record, channel)) ever.add(`${String(record['id'])} ${channel}`);
     },
-    optedOut(key, channel, reading) {
-      const isStated = wishFor(reading, key, channel) === 'opt_out';
+    optedOut(key, channel, { reading, moved }) {
+      const isStated = [key, ...moved].some((one) => wishFor(reading, one, channel) === 'opt_out');
       settled = settled.filter((one) => one.key !== key || one.channel !== channel);
       if (isStated) stated.add(`${key} ${channel}`);
       else stated.delete(`${key} ${channel}`);
