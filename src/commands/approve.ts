@@ -53,7 +53,7 @@ const partOptions = {
   ...looking,
   '[hash]': 'the plan whose changes await approval, as a run, `plan` and `status` show it',
   'plan <file>': 'instead of the hash: a file that `crm-mirror plan --out` has written',
-  'channel <channel-id>': 'only the changes in this channel',
+  'channel <id,id>': 'only the changes in these channels',
   'op <op>': { text: 'only these changes', choices: ops },
   'guard <key>': { text: 'only what this guard withholds', choices: guardKeys },
   'people <file>': 'only these people: an address or CRM id on each line',
@@ -241,7 +241,7 @@ function wantedOf({ name, flags, args: [hash] }: CalledWith<DecisionFlags>, shel
   const caller = operatorName(shell);
   const { json, channel, op, guard, people } = flags;
   const only: PartFilter = {
-    channel,
+    channels: channel?.split(','),
     op,
     guard: guardClasses.find(({ configKey }) => configKey === guard)?.id,
     people: people === undefined ? undefined : readOnlyPeople(people),
@@ -266,8 +266,9 @@ function refuseForeign({ plan: file, channel }: DecisionFlags, config: Config): 
     }
   }
   const channels = config.contacts?.channels.map(({ id }) => id) ?? [];
-  if (channel === undefined || channels.includes(channel)) return;
-  throw new Invalid(`--channel ${channel}: the configuration has no such channel`, {
+  const unknown = channel?.split(',').find((one) => !channels.includes(one));
+  if (unknown === undefined) return;
+  throw new Invalid(`--channel ${unknown}: the configuration has no such channel`, {
     fix: `name one of these: ${channels.join(', ')}`,
   });
 }

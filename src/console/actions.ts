@@ -11,6 +11,7 @@
 import { z } from 'zod';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Invalid } from '../domain/errors.ts';
+import { byGuard } from '../domain/guard-classes.ts';
 import type { Clock } from '../domain/clock.ts';
 import { exitCode } from '../compose/output/failure-report.ts';
 import { tickWords } from '../config/schema/cron-pattern.ts';
@@ -204,8 +205,12 @@ async function outcomeOf(acting: Acting, values: FormValues): Promise<Outcome> {
     return undefined;
   }
   let argv: string[];
+  let rest: string[] = [];
   try {
-    argv = actions[name]?.(values) ?? [];
+    const parts = name === 'approve' || name === 'reject' ? partsOf(values) : undefined;
+    argv = actions[name]?.({ ...values, ...parts?.ticked }) ?? [];
+    if (parts?.others && values['rest'] === 'reject')
+      rest = actions['reject']?.({ ...values, ...parts.others }) ?? [];
   } catch (error) {
     if (error instanceof Invalid) return { code: exitCode('invalid'), lines: [error.message] };
     throw error;
@@ -225,7 +230,13 @@ async function outcomeOf(acting: Acting, values: FormValues): Promise<Outcome> {
     return mirror.runApart(isNaming ? [...argv, '--addresses'] : argv);
   }
   const done = mirror.run(user, argv);
-  if (name === 'approve' || name === 'reject') return answerOf(acting, await done);
+  if (name === 'approve' || name === 'reject') {
+    const isLast = rest.length === 0;
+    const first = await answerOf(acting, await done, isLast);
+    if (isLast || first.code !== 0) return first;
+    const { code, lines } = documentLines(await mirror.run(user, rest));
+    return { code, lines: [...first.lines, ...lines] };
+  }
   if (effect !== 'run') return done;
   const begun = { code: 0, lines: [runBegun] };
   return (await soon(done, clock)) ?? begun;
@@ -274,16 +285,35 @@ async function planAgain(acting: Acting, before: Job, values: FormValues): Promi
 }
 
 /** Returns what a decision answers; an approval also names the next run. */
-async function answerOf({ name, mirror }: Acting, answer: CommandAnswer): Promise<Outcome> {
-  const { code } = answer;
-  const found = documentIn(answer, isDecision);
-  if (Array.isArray(found)) return { code, lines: found };
-  const lines = decisionLines(found);
-  if (name !== 'approve') return { code, lines };
+async function answerOf({ name, mirror }: Acting, answer: CommandAnswer, isLast: boolean) {
+  const { code, lines, isDone } = documentLines(answer, isLast);
+  if (name !== 'approve' || !isDone) return { code, lines };
   const { due } = (await mirror.statusAndNext()).next;
   const next = due.find(({ run }) => run === 'full' || run === 'fast');
   const last = next
     ? `The next scheduled run: ${tickWords(next.run)}, ${next.at}.`
     : 'Nothing is scheduled: “Run now”, below, starts a run.';
   return { code, lines: [...lines, last] };
+}
+
+/** `isLast`: what is still open is not decided next, so it is said. */
+function documentLines(answer: CommandAnswer, isLast = true) {
+  const found = documentIn(answer, isDecision);
+  if (Array.isArray(found)) return { code: answer.code, lines: found, isDone: false };
+  const { rest } = found;
+  const lines = decisionLines({ ...found, rest: isLast ? rest : byGuard(() => 0) });
+  return { code: answer.code, lines, isDone: true };
+}
+
+/** Returns what the boxes of a form select, and the rest. Throws Invalid if nothing is ticked. */
+function partsOf(values: FormValues) {
+  const numbers = Object.keys(values).flatMap((key) => /^part-(\d+)$/.exec(key)?.[1] ?? []);
+  const groups = Map.groupBy(numbers, (at) => values[`tick-${at}`] !== undefined);
+  const [ticked, others] = [true, false].map((is) => {
+    const named = (groups.get(is) ?? []).map((at) => (values[`part-${at}`] ?? '').split('=', 2));
+    return named.length > 0 && { [named[0]?.[0] ?? '']: named.map(([, one]) => one).join(',') };
+  });
+  if (others && !ticked) throw new Invalid('nothing is ticked', { fix: 'tick what is meant' });
+  // All of it is no part.
+  return others ? { ticked, others } : undefined;
 }

@@ -49,6 +49,8 @@ test('an operator sees why changes wait, approves them, and a run makes them', a
   expect(why).toContain('is the greater of 1 person and 0 % of the people the CRM wants.');
   expect(why).toContain('often a column or a condition that changed its meaning');
   expect(why).not.toMatch(/crm-mirror|ch_news|under the plan/);
+  expect(why).toContain('These are 6 changes: one in each channel.');
+  expect(why).toContain('For example ann@example.com, bob@example.com, ');
   for (const name of [
     'Newsletter no contact opted in 2',
     'Product news not subscribed opted in 1',
@@ -75,12 +77,16 @@ test('an operator sees why changes wait, approves them, and a run makes them', a
   expect(await faultsOf(page)).toEqual([]);
   await page.goto('/m/world/approvals');
   const approve = main.locator('form', {
-    has: page.getByRole('button', { name: 'Approve these 4 people' }),
+    has: page.getByRole('button', { name: 'Approve these', exact: true }),
   });
   expect(await approve.getByLabel('Reason').count()).toBe(1);
-  expect(await approve.getByRole('button').count()).toBe(2);
+  expect(await approve.getByRole('button').allInnerTexts()).toEqual([
+    'Approve these',
+    'Approve these, reject the rest',
+    'Reject these',
+  ]);
   await approve.getByLabel('Reason').fill('the campaign of June');
-  await page.getByRole('button', { name: 'Approve these 4 people' }).click();
+  await page.getByRole('button', { name: 'Approve these', exact: true }).click();
   const notice = await page.getByRole('status').innerText();
   expect(notice).toMatch(/Approved: 4 people[^]*Nothing is scheduled: “Run now”/);
   expect(notice).not.toMatch(/crm-mirror|hash/);
@@ -105,27 +111,54 @@ test('an operator sees why changes wait, approves them, and a run makes them', a
   expect([complaints, running.failures]).toEqual([[], []]);
 });
 
-test('a part is rejected and another approved, and each says so', async () => {
+test('one click approves a channel and rejects the rest, with one reason', async () => {
   const { page, complaints, ...world } = await held();
-  await page.getByText('Decide about a part').click();
-  const part = (name: string) => page.getByRole('group', { name, exact: true });
-  await part('opt in in Product news').getByLabel('Reason').fill('nobody asked for it');
-  await part('opt in in Product news').getByRole('button', { name: 'Reject this part' }).click();
-  await page.getByRole('heading', { name: 'Rejected' }).waitFor();
-  expect((await world.call('status', '--json')).json.rejections).toMatchObject([
-    { by: 'olga (console)', reason: 'nobody asked for it' },
-  ]);
-  await page.getByText('Decide about a part').click();
-  await part('create in Newsletter').getByLabel('Reason').fill('the newsletter is right');
-  await part('create in Newsletter').getByRole('button', { name: 'Approve this part' }).click();
-  const row = page.getByRole('row', { name: /create Newsletter/ });
-  expect(await row.innerText()).toContain(
-    'approved by olga (console) (the newsletter is right), waits for the next run',
+  await page.goto('/m/world');
+  await page.getByRole('link', { name: 'Approvals' }).click();
+  const reason = page.getByLabel('Reason');
+  const both = page.getByRole('button', { name: 'Approve these, reject the rest' });
+  await page.getByLabel('Newsletter (2)').uncheck();
+  await page.getByLabel('Product news (4)').uncheck();
+  await reason.fill('nothing is ticked');
+  await both.click();
+  expect(await page.getByRole('status').innerText()).toContain('tick what is meant');
+  await page.getByLabel('Product news (4)').uncheck();
+  await reason.fill('only the newsletter is right');
+  await both.click();
+  expect(await page.getByRole('status').innerText()).toMatch(
+    /Approved: 2 people[^]*Rejected: 4 people/,
   );
+  expect(await page.getByRole('status').innerText()).not.toContain('Still awaiting');
+  const { json } = await world.call('status', '--json');
+  expect(json).toMatchObject({
+    approvals: [{ by: 'olga (console)', reason: 'only the newsletter is right' }],
+    rejections: [{ by: 'olga (console)', reason: 'only the newsletter is right' }],
+  });
   await page.getByText('2 people: create in Newsletter: approved by olga').waitFor();
   const rejected = page.locator('section', { hasText: 'Nobody makes these changes' });
-  expect(await rejected.innerText()).toContain('2 people: opt in in Product news');
+  expect(await rejected.innerText()).toContain('2 people: opt in to Product news');
   expect(complaints).toEqual([]);
+});
+
+test('the measure is of the check that withheld the changes, and equal rows are one', async () => {
+  const world = await mirrored();
+  world.config({ contacts: named });
+  const people = [ann, bob, 'eve@example.com', 'kim@example.com', 'lea@example.com'];
+  const say = (news: string) =>
+    world.people(people.map((email, at) => ({ email, news, product: at < 2 ? 'yes' : '' })));
+  say('no');
+  await world.call('sync');
+  say('yes');
+  expect((await world.call('sync')).code).toBe(3);
+  const { page } = await look(await startConsole([world.file]));
+  await page.goto('/m/world/approvals');
+  await page.getByRole('heading', { name: '5 people await a decision' }).waitFor();
+  const why = await page.locator('main').innerText();
+  expect(why).toContain('5 of 5 people whose opt-out the CRM had stated (100 %); the limit is 2');
+  expect(why).toContain('This is often a column of opt-outs that came empty.');
+  expect(why).not.toMatch(/\?\.|guards\.optIns/);
+  const before = page.getByRole('row', { name: /opted out in the CRM by news/ });
+  expect(await before.allInnerTexts()).toEqual([expect.stringMatching(/opted in\s+5$/)]);
 });
 
 test('people who wait under two plans are shown once', async () => {

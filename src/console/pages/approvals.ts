@@ -2,7 +2,8 @@
  * Lets operators approve or reject what awaits a decision, and offers every change of a plan as
  * CSV. What is shown comes from views/status/approval-sections.ts.
  */
-import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
+import { guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
+import { withCommas } from '../../domain/values/counted.ts';
 import { countWords } from '../../engine/report/guard-text.ts';
 import { changeName } from '../../compose/output/format-values.ts';
 import { csvLines } from '../../compose/output/write-export.ts';
@@ -99,48 +100,58 @@ export const approvalsPage: Page = {
   },
 };
 
+/** Returns one form that decides about a cause, or about some channels of it. */
 function causeForms(request: PageRequest, plan: string, cause: WithheldPart): Html | '' {
   const { guard, groups, open } = cause;
-  const { configKey, recordType, words } = guardRows[guard];
-  const all = decideForm(request, `these ${countWords(recordType, open)}`, {
-    plan,
-    guard: configKey,
-  });
-  const parts = groups.filter(({ approval }) => approval === null);
-  if (groups.length < 2 || parts.length === 0 || request.user.role !== 'operator') return all;
-  return html`${all}
-    <details>
-      <summary>Decide about a part<span class="hidden"> of ${words.heading}</span></summary>
-      ${parts.map((group) => {
-        const { op, part, n } = group;
-        const where = part === '' ? '' : ` in ${channelName(request, part)}`;
-        const name = `${changeName(op, false)}${where}`;
-        return html`<div role="group" aria-label="${name}">
-          <p><strong>${name}</strong> · ${countWords(recordType, n)}</p>
-          ${decideForm(request, 'this part', { plan, ...partValues(group) })}
-        </div>`;
-      })}
-    </details>`;
-}
-
-function partValues({ guard, op, part }: { guard: GuardClass; op: string; part: string }) {
-  return { guard: guardRows[guard].configKey, op, ...(part === '' ? {} : { channel: part }) };
-}
-
-/** Returns a form with one reason, which approves or rejects what `of` names: these 12 people. */
-function decideForm(
-  request: PageRequest,
-  of: string,
-  values: { plan: string; guard: string },
-): Html | '' {
-  const isRejectable = [...timedGuards].every((one) => guardRows[one].configKey !== values.guard);
-  const form = { values, needsReason: true };
-  const reject = { action: 'reject', label: `Reject ${of}`, isGrave: true };
+  const { configKey, recordType } = guardRows[guard];
+  const isRejectable = !timedGuards.has(guard);
+  const parts = partsOf(request, groups);
+  const isOne = parts.length < 2;
+  const these = isOne ? `these ${countWords(recordType, open)}` : 'these';
+  const form = {
+    values: { plan, guard: configKey },
+    needsReason: true,
+    ...(!isOne && { fields: partFields(parts) }),
+  };
+  const reject = { action: 'reject', label: `Reject ${these}`, isGrave: true };
   if (request.mirror.config.approvers) {
     return isRejectable ? actionForm(request, { ...form, ...reject }) : '';
   }
-  const second = isRejectable ? { second: reject } : {};
-  return actionForm(request, { ...form, action: 'approve', label: `Approve ${of}`, ...second });
+  const label = 'Approve these, reject the rest';
+  const rest = { name: 'rest', value: 'reject' };
+  const both = { label, sends: rest, isSecond: true };
+  const others = isRejectable && {
+    second: isOne ? reject : both,
+    third: isOne ? undefined : reject,
+  };
+  return actionForm(request, { ...form, action: 'approve', label: `Approve ${these}`, ...others });
+}
+
+/** Returns the channels of what is open, or, for changes without a channel, the sorts of change. */
+function partsOf(request: PageRequest, groups: readonly HeldGroup[]) {
+  const open = groups.filter(({ approval }) => approval === null);
+  const by = open.every(({ part }) => part !== '') ? 'channel' : 'op';
+  return [...Map.groupBy(open, ({ part, op }) => (by === 'channel' ? part : op))].map(
+    ([value, all]) => ({
+      sends: `${by}=${value}`,
+      name: by === 'channel' ? channelName(request, value) : changeName(value, false),
+      n: all.reduce((sum, { n }) => sum + n, 0),
+    }),
+  );
+}
+
+/** Returns a box for each part; all are ticked. */
+function partFields(parts: ReturnType<typeof partsOf>): Html {
+  return html`<fieldset>
+    <legend class="hidden">These</legend>
+    ${parts.map(
+      ({ sends, name, n }, at) =>
+        html`<label
+          ><input type="checkbox" name="tick-${at}" value="${sends}" checked /> ${name}
+          (${withCommas(n)})<input type="hidden" name="part-${at}" value="${sends}"
+        /></label>`,
+    )}
+  </fieldset>`;
 }
 
 function approveAll(request: PageRequest, { held: { plan }, causes }: ShownPlan): Html | '' {
@@ -169,13 +180,10 @@ function approveAll(request: PageRequest, { held: { plan }, causes }: ShownPlan)
 }
 
 /** Returns what ends an approval before a run has used it: the changes are rejected instead. */
-function rejectAfterAll(
-  request: PageRequest,
-  plan: string,
-  part: Parameters<typeof partValues>[0],
-): Html {
+function rejectAfterAll(request: PageRequest, plan: string, { guard, op, part }: HeldGroup): Html {
   const label = 'Reject after all';
-  const values = { plan, ...partValues(part) };
+  const channel = part === '' ? {} : { channel: part };
+  const values = { plan, guard: guardRows[guard].configKey, op, ...channel };
   return html`<details>
     <summary>${label}</summary>
     ${actionForm(request, { action: 'reject', label, values, needsReason: true, isGrave: true })}

@@ -24,11 +24,12 @@ interface Button {
   isSecond?: boolean;
 }
 
-/** A form with one button, or with two that share its fields. */
+/** A form with one button, or with several that share its fields. */
 export interface FormParts extends Button {
   action: string;
-  /** Another button for the same fields. */
+  /** Other buttons for the same fields. */
   second?: Button;
+  third?: Button | undefined;
   /** Hidden values. */
   values?: Readonly<Record<string, string>>;
   /** Fields that the user fills in. */
@@ -39,7 +40,7 @@ export interface FormParts extends Button {
 
 /** Returns the form; for a viewer, a note that an operator may do it. */
 export function actionForm(request: PageRequest, parts: FormParts): Html {
-  const { action, label, values = {}, fields = '', needsReason = false, second } = parts;
+  const { action, label, values = {}, fields = '', needsReason = false, second, third } = parts;
   if (request.user.role !== 'operator') {
     return html`<p class="quiet">
       An operator can do this: ${second ? `${label}, ${second.label}` : label}.
@@ -58,7 +59,7 @@ export function actionForm(request: PageRequest, parts: FormParts): Html {
           })
         : ''
     }
-    ${button(request, first)} ${second ? button(request, second) : ''}
+    ${[first, second, third].map((one) => one && button(request, one))}
   </form>`;
 }
 

@@ -38,7 +38,7 @@ import { endFirstLoad, type RunContext, supersededKeys } from '../context/run-co
 import { onlyKey, type ToApprove } from '../context/mirror-context.ts';
 import { yielding } from '../plan/commit-plan.ts';
 import { planning } from '../report/run-summary.ts';
-import { weekMs } from '../report/guard-rules.ts';
+import { type HoldReason, weekMs } from '../report/guard-rules.ts';
 import { hasDeferred } from './plan-rules.ts';
 import {
   approvalsInForce,
@@ -288,7 +288,12 @@ export function countAwaitingApproval({ run, verdict }: RunResults): Record<Guar
 
 interface FoundReason {
   first: string;
-  /** The number of records that the limit is a share of, 0 if the floor decided, and the limit. */
+  by: HoldReason['by'];
+  /**
+   * What was counted: how many of how many (0 if no share decided), and how many pass. Without
+   * `people`, all that is held was counted.
+   */
+  people?: number;
   of: number;
   most: number;
 }

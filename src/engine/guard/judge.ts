@@ -8,7 +8,13 @@
  * is over. It is reported as a problem of the run, with the way to approve it.
  */
 import { type Steps, eachPart } from '../context/work-in-parts.ts';
-import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
+import {
+  type GuardClass,
+  guardNames,
+  guardRows,
+  type Limit,
+  timedGuards,
+} from '../../domain/guard-classes.ts';
 import type { Fault } from '../../domain/record.ts';
 import {
   type ChangeVolume,
@@ -398,6 +404,13 @@ function* volumeOf(round: Round, of: GuardClass, fresh: number): Steps<ChangeVol
   };
 }
 
+/** Returns the count and the limit that decided; no share did for people who are alike. */
+function measureOf(found: HoldReason, volume: ChangeVolume, limit: Limit) {
+  if (found.by === 'withdrawn')
+    return { people: found.people, of: found.of, most: Math.floor(found.of / 2) };
+  return { of: found.by === 'run' ? volume.of : 0, most: mostOf(volume, limit) };
+}
+
 /** Reports the `n` held records of a class to the approver, and stores why a hold begins. */
 function reportHeld({ round, of, volume }: Judging, found: HoldReason, n: number): Fault {
   const { run, isFirst } = round;
@@ -407,8 +420,8 @@ function reportHeld({ round, of, volume }: Judging, found: HoldReason, n: number
   if (run.writes && !run.undo && found.by !== 'earlier run')
     keepReason(run, of, {
       first: whyOf(found, volume, limit),
-      of: volume.of,
-      most: mostOf(volume, limit),
+      by: found.by,
+      ...measureOf(found, volume, limit),
     });
   const isTimed = timedGuards.has(of);
   // A later round may hold a few more changes; the report states the total.

@@ -57,7 +57,7 @@ import { notRejectable, sayPending, signing, undoNotRejectable } from '../report
 
 /** Selects a part of a plan: the changes that match all that is given. */
 export interface PartFilter {
-  channel?: string | undefined;
+  channels?: readonly string[] | undefined;
   /** The operation as plans show it: a new person's further channels belong to the creation. */
   op?: string | undefined;
   guard?: GuardClass | undefined;
@@ -304,8 +304,8 @@ export function noteDecision(
 }
 
 /** Returns whether a filter selects the whole plan. */
-export function isWhole({ channel, op, guard, people }: PartFilter): boolean {
-  return [channel, op, guard, people].every((one) => one === undefined);
+export function isWhole({ channels, op, guard, people }: PartFilter): boolean {
+  return [channels, op, guard, people].every((one) => one === undefined);
 }
 
 function choose(
@@ -314,9 +314,9 @@ function choose(
 ) {
   const waiting = snapshot.holds.rows(plan, inForce);
   const { keys, unknown } = peopleOf(snapshot, waiting, only.people);
-  const { channel, op, guard } = only;
+  const { channels, op, guard } = only;
   const isChosen = (change: HeldChange): boolean =>
-    (channel === undefined || change.part === channel) &&
+    (channels === undefined || channels.includes(change.part)) &&
     // The further channels of a new person are shown as part of the creation.
     (op === undefined || (change.isFurther === 1 ? 'create' : change.op) === op) &&
     (guard === undefined || change.guard === guard) &&

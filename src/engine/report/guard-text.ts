@@ -4,7 +4,7 @@
  * canaries are doing, what was found when one was read back, and what waits for it.
  */
 import type { Fault, RecordTypeName } from '../../domain/record.ts';
-import { guardRows, type Limit } from '../../domain/guard-classes.ts';
+import { type GuardClass, guardRows, type Limit } from '../../domain/guard-classes.ts';
 import type { AskedClass } from '../../domain/guards/plan-rule.ts';
 import { mostOf, type HoldReason, type ChangeVolume } from './guard-rules.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
@@ -34,10 +34,9 @@ export function explainHeld(
   { limit, plan, signs = false, until, undoes }: ToExplain,
 ): Fault {
   const { guard, fresh } = volume;
-  const { recordType, words } = guardRows[guard];
-  const would = undoes === undefined ? words.would : words.undone;
-  const why = whyOf(held, volume, limit);
-  const reason = `${countWords(recordType, fresh)} ${would}, and this awaits approval: ${why}`;
+  const { words } = guardRows[guard];
+  const is = undoes === undefined ? 'would' : 'undone';
+  const reason = sayHeld(guard, fresh, whyOf(held, volume, limit), is);
   if (undoes !== undefined) {
     const how = approvingUndo({ undoes, plan, signs });
     return { reason, fix: `see \`crm-mirror undo ${undoes} --dry-run\`, and ${how}` };
@@ -49,6 +48,17 @@ export function explainHeld(
       : `and if it is right: \`crm-mirror ${approving(plan, signs)}\``;
   const anyway = until === undefined ? '' : `; ${sayEnd(until)}`;
   return { reason, fix: `${often}; see \`crm-mirror plan\`, ${right}${anyway}` };
+}
+
+/** States how many records await approval, and why. `is`: in what words the change is named. */
+export function sayHeld(
+  guard: GuardClass,
+  n: number,
+  why: string,
+  is: 'would' | 'undone' = 'would',
+): string {
+  const { recordType, words } = guardRows[guard];
+  return `${countWords(recordType, n)} ${words[is]}, and this awaits approval: ${why}`;
 }
 
 /** States how a plan of `undo` is approved: no other run makes its changes. */

@@ -432,6 +432,11 @@ function plansIn(db: Statements) {
          iif(d.verdict = 'approved', d.id, null) approval, count(distinct h.key) n
        from hold h ${decided} where ${isShownIn} group by 1, 2, 3, 4 order by 1, 2, 3, 4`,
     ),
+    /** Returns a few people of a class about whom nobody has decided. */
+    examples: db.values<InList & { guard: GuardClass }, Key>(
+      `select distinct h.key from hold h ${decided}
+       where ${isShownIn} and h.guard = @guard and d.verdict is null limit 5`,
+    ),
     /** Counts these records by guard: all, those without a decision, and those approved. */
     counts: counted,
     /** Returns what waits of a record, with the decisions about it. */

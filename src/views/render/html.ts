@@ -153,9 +153,12 @@ function contentHtml(section: Section, reader: HtmlReader): Html {
 function measureHtml({ text, n, of, most }: NonNullable<Section['measure']>): Html {
   return html`<p>
     <strong>${text}</strong
-    ><meter class="measure" min="0" max="${of}" high="${most}" optimum="0" value="${n}">
-      ${text}
-    </meter>
+    ><span class="measure"
+      ><meter min="0" max="${of}" high="${most}" optimum="0" value="${n}">${text}</meter
+      ><svg viewBox="0 0 ${of} 1" preserveAspectRatio="none" aria-hidden="true">
+        <path d="M${most} 0v1" />
+      </svg>
+    </span>
   </p>`;
 }
 

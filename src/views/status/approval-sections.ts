@@ -10,7 +10,13 @@ import type { BeforeAndNow, HeldChange, ChangeCount } from '../../store/holds/ho
 import type { Snapshot } from '../../store/snapshot.ts';
 import { approvalsInForce, isAnyLeft } from '../../engine/guard/plan-decisions.ts';
 import { storedReasons } from '../../engine/guard/holds.ts';
-import { countWords, nothingLeft, sayPending, signing } from '../../engine/report/guard-text.ts';
+import {
+  countWords,
+  nothingLeft,
+  sayHeld,
+  sayPending,
+  signing,
+} from '../../engine/report/guard-text.ts';
 import { byWords, changeName, instant, range } from '../../compose/output/format-values.ts';
 import { tickWords } from '../../config/schema/cron-pattern.ts';
 import { successorsOf, whyGone } from '../lookup/missing-people.ts';
@@ -65,6 +71,9 @@ const mostNamed = 20;
 export function decisionLines(document: DecisionDocument, terminal?: ForTerminal): string[] {
   const { held, rest, part, until, signatures, leftOut, rejected } = document;
   const { plan, undoes, signed, takeBack, peopleFile } = terminal ?? {};
+  const ending = terminal
+    ? 'rejecting the hash in `crm-mirror status --json`'
+    : '“Reject after all”';
   const isRejection = rejected !== undefined;
   if (!isAnyLeft(held)) return [nothingLeft(plan, isRejection ? 'reject' : 'approve')];
   const others = heldWords(rest);
@@ -80,8 +89,7 @@ export function decisionLines(document: DecisionDocument, terminal?: ForTerminal
     [uncreated > 0, `${people(uncreated)} left out: approve the creation as well.`],
     [
       approved > 0,
-      `${people(approved)} left out: approved under another hash, which ` +
-        '`crm-mirror status --json` shows; reject that one to end the approval.',
+      `${people(approved)} left out, who are approved already: ${ending} ends that approval.`,
     ],
     [
       unknown.length > 0,
@@ -134,7 +142,11 @@ export type ShownPlan = ApprovalFacts['plans'][number];
 export type WithheldPart = ShownPlan['causes'][number];
 
 /** Reads what awaits a decision by plan and cause, and what was decided. */
-export function readApprovals(snapshot: Snapshot, { config, now }: Seen, status: CurrentStatus) {
+export function readApprovals(
+  snapshot: Snapshot,
+  { config, now, names }: Seen,
+  status: CurrentStatus,
+) {
   const { holds, meta } = snapshot;
   const inForce = approvalsInForce(snapshot, { approvers: config.approvers, now });
   const ids = inForce.map(({ id }) => id);
@@ -155,11 +167,20 @@ export function readApprovals(snapshot: Snapshot, { config, now }: Seen, status:
       const groups = all.filter((group) => group.guard === guard);
       if (groups.length === 0 || isShownElsewhere(held.plan, guard)) return [];
       const compared = holds.beforeAndNow(held.plan, ids, { guard, most: changesCompared });
-      // It is undefined if no run has said why the guard withholds them.
-      const reason = asked[guard]?.asked ?? heldReason(snapshot, guard)?.reason;
       const isOpen = held.undecided[guard] > 0 && groups.some(({ approval }) => approval === null);
-      const { of = 0, most = 0 } = asked[guard] ?? {};
-      return [{ guard, open: held.undecided[guard], isOpen, reason, of, most, groups, compared }];
+      const open = held.undecided[guard];
+      const found = asked[guard] ?? {};
+      // It is undefined if no run has said why the guard withholds them.
+      const reason =
+        found.asked ??
+        (found.first === undefined || held.undoes !== undefined
+          ? heldReason(snapshot, guard)?.reason
+          : sayHeld(guard, open, found.first));
+      const kind = guardRows[guard].recordType;
+      const examples = holds
+        .examples({ list: held.plan, approvals: ids, guard })
+        .map((key) => ({ record: { kind, key }, name: names({ kind, key }) }));
+      return [{ guard, open, isOpen, reason, found, groups, compared, examples }];
     });
     return { held, causes };
   });
@@ -199,7 +220,7 @@ export function openWords(causes: readonly WithheldPart[]): string {
 /** Shows a cause: why the changes are withheld, how many of each sort, and what was before. */
 export function causeSections(
   { held: { plan, optOutsUntil } }: ShownPlan,
-  { guard, open, reason, of, most, groups, compared }: WithheldPart,
+  { guard, open, reason, found, groups, compared, examples }: WithheldPart,
   { approvals, now }: ApprovalFacts,
   { guards }: Config,
 ): Section[] {
@@ -207,39 +228,59 @@ export function causeSections(
   const { percent, floor } = guards[configKey];
   const isStated = timedGuards.has(guard);
   const changes = groups.reduce((sum, { n }) => sum + n, 0);
-  const share = Math.round((100 * open) / Math.max(1, of));
+  const { people = open, of = 0, most = 0, by = 'run' } = found;
+  const isMeasured = of > 0 && found.asked === undefined;
+  const share = Math.round((100 * people) / Math.max(1, of));
+  const whose = by === 'withdrawn' ? 'people whose opt-out the CRM had stated' : words.of;
   const limit =
     `The limit (\`guards.${configKey}\`) is the greater of ${countWords(recordType, floor)} ` +
     `and ${percent} % of the ${words.of}`;
+  const causes: Readonly<Record<string, string>> = words.causes ?? {};
+  const cause = `This is ${causes[by] ?? words.cause}.`;
+  const why = reason === undefined ? '' : reason.replace(/(?<!\?)$/, '.');
+  // Several rows of the store may read alike.
+  const rows = Map.groupBy(compared, (one) =>
+    JSON.stringify([one.part, beforeWords(one), nowWords(one)]),
+  );
+  const eachChange =
+    changes === open ? '' : `These are ${counted(changes, 'change')}: one in each channel.`;
   return [
     {
       title: `${words.heading} · ${countWords(recordType, open)}`,
       lines: [
-        `${reason === undefined ? '' : `${reason}. `}This is ${words.cause}.`,
-        { tone: 'quiet', text: of > 0 ? `${limit}.` : `${limit}; this is ${withCommas(open)}.` },
+        `${why} ${cause}`.trim(),
+        ...(by === 'withdrawn'
+          ? []
+          : [
+              {
+                tone: 'quiet',
+                text: isMeasured ? `${limit}.` : `${limit}; this is ${withCommas(open)}.`,
+              } as const,
+            ]),
         ...(isStated && optOutsUntil !== null
           ? [
               `From ${optOutsUntil} on (in ${range(Math.max(0, Date.parse(optOutsUntil) - now))}), ` +
                 'those that the CRM still states are applied without approval.',
             ]
           : []),
-        ...(isStated ? [{ tone: 'quiet', text: `${unrejectable}, or wait.` } as const] : []),
+        ...(isStated ? [unrejectable] : []),
+        ...(eachChange === '' ? [] : [eachChange]),
       ],
-      ...(of > 0 && {
+      ...(isMeasured && {
         measure: {
           text:
-            `${withCommas(open)} of ${withCommas(of)} ${words.of} (${share} %); ` +
+            `${withCommas(people)} of ${withCommas(of)} ${whose} (${share} %); ` +
             `the limit is ${withCommas(most)}`,
-          n: open,
+          n: people,
           of,
           most,
         },
       }),
       table: {
-        columns: ['Change', 'Channel', numbers('People'), 'State'],
+        columns: ['Change', 'Channel', numbers('Changes'), 'State'],
         rows: groups.map(({ op, part, n, approval }) => {
-          const by = approval === null ? undefined : approvals.get(approval);
-          const state = `approved${by ? byWords(by) : ''}, waits for the next run`;
+          const who = approval === null ? undefined : approvals.get(approval);
+          const state = `approved${who ? byWords(who) : ''}, waits for the next run`;
           const channel = part === '' ? '–' : { channel: part };
           const is = approval === null ? 'awaits a decision' : state;
           return [changeName(op, false), channel, withCommas(n), is];
@@ -254,13 +295,19 @@ export function causeSections(
               aside: `of the first ${withCommas(changesCompared)} changes`,
             }),
             table: {
-              columns: ['Channel', 'Before', 'Now in the CRM', numbers('People')],
-              rows: compared.map((one) => [
-                one.part === '' ? '–' : { channel: one.part },
-                beforeWords(one),
-                nowWords(one),
-                withCommas(one.n),
-              ]),
+              columns: ['Channel', 'Before', 'Now in the CRM', numbers('Changes')],
+              rows: [...rows.values()].flatMap(([one, ...others]) =>
+                one
+                  ? [
+                      [
+                        one.part === '' ? '–' : { channel: one.part },
+                        beforeWords(one),
+                        nowWords(one),
+                        withCommas(others.reduce((sum, { n }) => sum + n, one.n)),
+                      ],
+                    ]
+                  : [],
+              ),
             },
           },
         ]
@@ -269,7 +316,11 @@ export function causeSections(
       // What decides about it comes last, below what it is about.
       id: `cause ${plan} ${guard}`,
       lines: [
-        [{ page: `approvals/${plan}?guard=${guard}`, text: `All ${counted(changes, 'change')}` }],
+        [
+          ...examples.flatMap((one, at): Span[] => [at === 0 ? 'For example ' : ', ', one]),
+          examples.length === 0 ? '' : '. ',
+          { page: `approvals/${plan}?guard=${guard}`, text: `All ${counted(changes, 'change')}` },
+        ],
       ],
     },
   ];
@@ -297,15 +348,16 @@ function byFields(fields: string | null): string {
 }
 
 /** What is said instead of a form that rejects. */
-const unrejectable = 'An opt-out that the CRM states cannot be rejected: correct it in the CRM';
-
-function inChannel(part: string): Span[] {
-  return part === '' ? [] : [' in ', { channel: part }];
-}
+const unrejectable: Text = [
+  'An opt-out that the CRM states cannot be rejected: correct it in the CRM, and until then ',
+  { page: '', text: 'pause the mirror' },
+  '.',
+];
 
 function whatOf({ guard, op, part, n }: ChangeCount): Span[] {
   const who = countWords(guardRows[guard].recordType, n);
-  return [`${who}: ${changeName(op, false)}`, ...inChannel(part)];
+  const to = { opt_in: ' to ', opt_out: ' of ' }[op] ?? ' in ';
+  return [`${who}: ${changeName(op, false)}`, ...(part === '' ? [] : [to, { channel: part }])];
 }
 
 /** Shows what is approved and not yet sent, with the run that will send it. */
@@ -334,7 +386,7 @@ export function approvedSections(
       lines: waiting.map(({ by, ...group }, at) => ({
         id: `approved ${at}`,
         text: [...whatOf(group), `: approved${byWords(by)}, ${agoWords(by.at, status)}`],
-        notes: timedGuards.has(group.guard) ? [`${unrejectable}.`] : [],
+        notes: timedGuards.has(group.guard) ? [unrejectable] : [],
       })),
     },
     {

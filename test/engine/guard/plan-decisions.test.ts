@@ -78,10 +78,10 @@ describe('an approved part of a plan', () => {
 
   test.each<[string, PartFilter, number, number]>([
     ['people by address or id', file('P20@example.com', '1021', 'nobody'), 2, 4],
-    ['a channel, with the creation', { channel: 'ch_news' }, 4, 4],
+    ['a channel, with the creation', { channels: ['ch_news'] }, 4, 4],
     ['an operation, as plans show it', { op: 'create' }, 4, 8],
     ['a guard', { guard: 'opt_in' }, 4, 8],
-    ['all that is given', { channel: 'ch_news', ...file('1020') }, 1, 1],
+    ['all that is given', { channels: ['ch_news'], ...file('1020') }, 1, 1],
   ])('releases %s, and nothing else', async (_, only, people, changes) => {
     const { stage, plan } = await newcomers();
     const before = opted(stage).length;
@@ -103,13 +103,13 @@ describe('an approved part of a plan', () => {
 
   test('leaves out who is created in another channel first', async () => {
     const { stage, plan } = await newcomers();
-    expect(approve(stage, plan, { channel: 'ch_product' })).toMatchObject({
+    expect(approve(stage, plan, { channels: ['ch_product'] })).toMatchObject({
       held: { opt_in: 0 },
       rest: { opt_in: 4 },
       uncreated: 4,
     });
-    expect(approve(stage, plan, { channel: 'ch_news' }).held.opt_in).toBe(4);
-    expect(approve(stage, plan, { channel: 'ch_product' }).held.opt_in).toBe(4);
+    expect(approve(stage, plan, { channels: ['ch_news'] }).held.opt_in).toBe(4);
+    expect(approve(stage, plan, { channels: ['ch_product'] }).held.opt_in).toBe(4);
     expect((await stage.sync()).status).toBe('done');
   });
 
@@ -129,7 +129,7 @@ describe('an approved part of a plan', () => {
 
   test('is shown with who and why', async () => {
     const { stage, plan } = await newcomers();
-    approve(stage, plan, { channel: 'ch_news' });
+    approve(stage, plan, { channels: ['ch_news'] });
     const { holds } = stage.snapshot;
     const approvals = holds.approvals(0);
     expect(approvals).toMatchObject([{ plan, by: 'anna', reason: 'looked' }]);
