@@ -1,6 +1,7 @@
 /**
  * Keeps the history that plots are drawn from: one row for each run about all people and for each
- * route that it used, and one for each day and origin of opt-outs. Times are in milliseconds since the epoch.
+ * route that it used, and one for each day and origin of opt-outs. Times are in milliseconds since
+ * the epoch.
  */
 import { storedJson } from '../../domain/stored-json.ts';
 import type { ChangeTally } from './journal.ts';
