@@ -62,6 +62,7 @@ function read({ staging, ranges, stage }: Snapshot, ...rows: readonly DesiredRow
   stage(() => {
     unchanged.begin(2, ['ch_news']);
     unchanged.remember(range);
+    unchanged.rememberIds(range);
     unchanged.endRemembering();
     for (const [nth, row] of rows.entries()) staging.addDesired([row], nth + 1);
     staging.sortKeyless({ kind });

@@ -99,7 +99,7 @@ export function storeReadingFacts({ meta }: Snapshot, sizes: Sizes): void {
   dateColumns.write(meta, sizes.dateColumns.length > 0 ? sizes.dateColumns : undefined);
 }
 
-/** By default, so many people are compared in memory, which takes some 80 bytes for each. */
+/** By default, so many people are compared in memory, which takes some 70 bytes for each. */
 const mostCompared = 2_000_000;
 
 /** The number of changed records above which everything is read, in batches and with all proofs. */

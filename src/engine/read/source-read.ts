@@ -177,6 +177,9 @@ async function rememberRecorded(
   for await (const range of inTurns(run, ranges.ofRecorded(kind))) {
     stage(() => staging.unchanged.remember(range));
   }
+  for await (const range of inTurns(run, ranges.ofIds(kind))) {
+    stage(() => staging.unchanged.rememberIds(range));
+  }
   staging.unchanged.endRemembering();
 }
 

@@ -119,9 +119,16 @@ export function columnsOf(rows: readonly NamingRow[], naming: Naming): Columns {
     );
   }
   if (missing.length > 0) throw new Invalid(`${file}: ${explainMissing(missing, names)}`);
+  // An assignment would not create a field of this name.
+  const isOdd = names.includes('__proto__');
   return {
     width: names.length,
-    valueOf: (row) => Object.fromEntries(names.map((name, at) => [name, row[at]])),
+    valueOf<T>(row: readonly T[]): Record<string, T | undefined> {
+      if (isOdd) return Object.fromEntries(names.map((name, at) => [name, row[at]]));
+      const value: Record<string, T | undefined> = {};
+      for (const [at, name] of names.entries()) value[name] = row[at];
+      return value;
+    },
   };
 }
 

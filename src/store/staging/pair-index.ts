@@ -1,11 +1,11 @@
 /**
  * Numbers up to `most` pairs of texts in the order in which they are added, and finds them by their
- * first or their second text. It takes their letters and some 25 bytes for each pair: strings in
- * Maps would take three times as much, and the time of garbage collection.
+ * first text. It takes their letters and some 17 bytes for each pair: strings in a Map would take
+ * three times as much, and the time of garbage collection.
  */
 export function pairIndex(most: number) {
   const slots = 2 ** Math.ceil(Math.log2(2 * most + 2));
-  const [byFirst, bySecond] = [new Uint32Array(slots), new Uint32Array(slots)];
+  const table = new Uint32Array(slots);
   /** Where each text begins: the first and the second of a pair lie side by side. */
   const starts = new Uint32Array(2 * most + 1);
   let letters = Buffer.alloc(32 * most + 1_000);
@@ -19,16 +19,12 @@ export function pairIndex(most: number) {
       if (letters[start + at] !== text.charCodeAt(at)) return false;
     return true;
   };
-  /** Returns the slot of a first (0) or second (1) text, or the free one where it belongs. */
-  const slotOf = (table: Uint32Array, which: 0 | 1, text: string): number => {
+  /** Returns the slot of a first text, or the free one where it belongs. */
+  const slotOf = (text: string): number => {
     for (let slot = hashOf(text) & (slots - 1); ; slot = (slot + 1) & (slots - 1)) {
       const one = table[slot] ?? 0;
-      if (one === 0 || isText(2 * one - 2 + which, text)) return slot;
+      if (one === 0 || isText(2 * one - 2, text)) return slot;
     }
-  };
-  const find = (table: Uint32Array, which: 0 | 1, text: string): number | undefined => {
-    const one = table[slotOf(table, which, text)] ?? 0;
-    return one === 0 ? undefined : one - 1;
   };
   /** Writes a text. Returns false if it has a letter that is not in Latin-1. */
   const write = (text: string, start: number): boolean => {
@@ -40,10 +36,10 @@ export function pairIndex(most: number) {
     return true;
   };
   return {
-    /** Adds a pair if it is new at both places and in Latin-1. Returns whether it is. */
+    /** Adds a pair if its first text is new and both are in Latin-1. Returns whether it does. */
     add(first: string, second: string): boolean {
-      const [one, other] = [slotOf(byFirst, 0, first), slotOf(bySecond, 1, second)];
-      if (byFirst[one] !== 0 || bySecond[other] !== 0) return false;
+      const slot = slotOf(first);
+      if (table[slot] !== 0) return false;
       const start = starts[2 * count] ?? 0;
       const middle = start + first.length;
       const end = middle + second.length;
@@ -52,13 +48,14 @@ export function pairIndex(most: number) {
       starts[2 * count + 1] = middle;
       starts[2 * count + 2] = end;
       count += 1;
-      byFirst[one] = count;
-      bySecond[other] = count;
+      table[slot] = count;
       return true;
     },
-    /** Return the number of a pair, from 0 on; undefined if it was not added. */
-    findFirst: (text: string) => find(byFirst, 0, text),
-    findSecond: (text: string) => find(bySecond, 1, text),
+    /** Returns the number of the pair with this first text, from 0 on; undefined if none has it. */
+    find(first: string): number | undefined {
+      const one = table[slotOf(first)] ?? 0;
+      return one === 0 ? undefined : one - 1;
+    },
     isSecond: (at: number, text: string): boolean => isText(2 * at + 1, text),
     first: (at: number): string => letters.toString('latin1', starts[2 * at], starts[2 * at + 1]),
     second: (at: number): string =>

@@ -83,8 +83,8 @@ function settledPeople(size: number, parts: readonly string[]) {
     names: pairIndex(size),
     /** Side by side, because people are read in any order. */
     facts: new Uint32Array(size * width),
-    /** Ids that several people share, or one who is not settled. */
-    shared: new Set<string>(),
+    /** Ids that are known under several keys, or about which something is open. */
+    openIds: new Set<string>(),
     numbers: new Map<string, number>(),
     forms: new Map<number, Form>(),
     /** The number of each fingerprint that was read; -1 if no settled person has it. */
@@ -168,6 +168,12 @@ function recordSeen(people: Settled, at: number | undefined) {
 export function unchangedIn(db: Statements, stage: (row: DesiredRow, seq: number) => void) {
   const readRecorded = recordedReaderIn(db);
   const { keys: openKeys, ids: openIds, inRangeOf: openIn } = openMattersIn(db);
+  const keysOfId = db.values<[RecordTypeName, id: string], Key>(
+    'select key from origin where kind = ? and id = ?',
+  );
+  const sharedIds = db.values<RecordRange, string>(
+    `select id from origin where ${inRange('origin', 'id')} group by id having count(*) > 1`,
+  );
   const addRest = manyIn(db, 'insert or ignore into temp.rest', ['kind', 'key']);
   let people: Settled | undefined;
 
@@ -183,6 +189,9 @@ export function unchangedIn(db: Statements, stage: (row: DesiredRow, seq: number
     stage(found.row, found.seq);
     people.valid -= 1;
     if (found.row.wants) people.wanted -= 1;
+  };
+  const openId = (id: string): void => {
+    for (const key of keysOfId(kind, id)) openOne(people?.names.find(key));
   };
   return {
     /** From now on, all records are compared in the staging tables. */
@@ -200,18 +209,20 @@ export function unchangedIn(db: Statements, stage: (row: DesiredRow, seq: number
       const others = readRecorded(people, range);
       addRest(others.flatMap((key) => [kind, key]));
       for (const { key, id } of openIn(range)) {
-        openOne(people.names.findFirst(key));
-        if (id !== null) people.shared.add(id);
+        openOne(people.names.find(key));
+        if (id !== null) people.openIds.add(id);
       }
       people.unsettled += others.length;
       if (people.unsettled > people.size / 2 + 100) people = undefined;
     },
+    /** Finds, within a range of ids, those that are known under several keys. */
+    rememberIds(range: RecordRange): void {
+      for (const id of people ? sharedIds(range) : []) people?.openIds.add(id);
+    },
     /** Ends the reading of the recorded people. */
     endRemembering(): void {
-      if (!people) return;
-      for (const key of openKeys({ kind })) openOne(people.names.findFirst(key));
-      for (const id of [...people.shared, ...openIds({ kind })])
-        openOne(people.names.findSecond(id));
+      for (const key of people ? openKeys({ kind }) : []) openOne(people?.names.find(key));
+      for (const id of people ? [...people.openIds, ...openIds({ kind })] : []) openId(id);
     },
     /**
      * Returns whether a record is unchanged, and notes it as seen. Otherwise the caller stages it;
@@ -220,11 +231,11 @@ export function unchangedIn(db: Statements, stage: (row: DesiredRow, seq: number
     see(row: DesiredRow, seq: number): boolean {
       if (!people || row.kind !== kind) return false;
       const { names } = people;
-      const at = row.key === undefined ? undefined : names.findFirst(row.key);
+      const at = row.key === undefined ? undefined : names.find(row.key);
       const isSame = at !== undefined && row.id !== '' && names.isSecond(at, row.id);
       if (isSame && see(people, at, { row, seq })) return true;
       openOne(at);
-      if (!isSame && row.id !== '') openOne(names.findSecond(row.id));
+      if (!isSame && row.id !== '') openId(row.id);
       return false;
     },
     /** Ends the reading, in parts: adds everybody who was not seen to `rest`. */
@@ -243,8 +254,10 @@ export function unchangedIn(db: Statements, stage: (row: DesiredRow, seq: number
     counts: () => ({ valid: people?.valid ?? 0, wanted: people?.wanted ?? 0 }),
     /** Whether `rest` and the staging tables have all that needs a look. */
     isCompared: () => people !== undefined,
-    stageKey: (key: Key): void => stageSeen(people?.names.findFirst(key)),
-    stageId: (id: string): void => stageSeen(people?.names.findSecond(id)),
+    stageKey: (key: Key): void => stageSeen(people?.names.find(key)),
+    stageId(id: string): void {
+      for (const key of people ? keysOfId(kind, id) : []) stageSeen(people?.names.find(key));
+    },
   };
 }
 
@@ -269,7 +282,7 @@ function recordedReaderIn(db: Statements) {
     const ids = inStepWith(origins(range));
     const rows = inStepWith(stated({ ...range, parts: to.parts }));
     for (const { key, desired } of recorded(range)) {
-      for (const { id } of ids.before(key)) to.shared.add(id);
+      ids.before(key);
       for (const row of rows.before(key)) others.push(row.key);
       const [own, ...more] = ids.at(key);
       let isOdd = more.length > 0;
@@ -280,21 +293,18 @@ function recordedReaderIn(db: Statements) {
       }
       if (!isOdd && own && desired !== null && settle(to, { key, id: own.id, form })) continue;
       others.push(key);
-      if (own) for (const { id } of [own, ...more]) to.shared.add(id);
     }
-    for (const { id } of ids.rest()) to.shared.add(id);
     for (const { key } of rows.rest()) others.push(key);
     return others;
   };
 }
 
-/** Adds a person unless another has the id. Returns whether it is settled. */
+/** Adds a person. Returns whether it is settled. */
 function settle(to: Settled, { key, id, form }: { key: Key; id: string; form: string }): boolean {
   const { names, numbers } = to;
   const number = numbers.get(form) ?? numbers.size;
   const at = names.size();
-  if (number >= mostForms || at >= to.size || to.shared.has(id) || !names.add(key, id))
-    return false;
+  if (number >= mostForms || at >= to.size || !names.add(key, id)) return false;
   if (number === numbers.size) numbers.set(form, number);
   to.facts[at * width + formAt] = number;
   return true;
