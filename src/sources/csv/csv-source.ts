@@ -26,7 +26,7 @@ import {
   noHeader,
 } from '../shared/record-fields.ts';
 import { type CsvOptions, type Delimiter, delimiters, type Encoding } from './options.ts';
-import { findingParser, type Row, startOfLine } from './row-parser.ts';
+import { findingParser, type Row } from './row-parser.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { hasUtf16Pattern, markedEncoding } from '../shared/files/file-origin.ts';
 
@@ -239,6 +239,12 @@ function delimiterOf(sample: Buffer, fields: readonly string[]): Delimiter {
 /** Returns whether a row is the line `sep=;`, which tells Excel the delimiter. */
 function isSeparatorLine([first = '', ...others]: readonly string[]): boolean {
   return /^sep=.?$/i.test(first) && others.every((field) => field === '');
+}
+
+/** Returns where a line begins, the first of which is 1; the end if there are fewer lines. */
+function startOfLine(text: Buffer, line: number): number {
+  const above = new RegExp(`^(?:[^\\r\\n]*(?:\\r\\n?|\\n)){${line - 1}}`);
+  return above.exec(text.toString('latin1'))?.[0].length ?? text.length;
 }
 
 /** Splits a text outside of quotes, and is more tolerant than the parser that reads the file. */

@@ -1,8 +1,6 @@
 /**
- * Converts bytes into rows. Lines that are whole rows, with each quote at an end of its field or
- * doubled within, are split at once. From the first other line on, csv-parse reads the file, which
- * takes several times as long. It receives one chunk at a time, so that the reader sets the pace.
- * The second parser, below, finds rows again behind one that leaves the borders in doubt.
+ * Converts bytes into rows. csv-parse receives one chunk at a time, so that the reader sets the
+ * pace. The second parser, below, finds rows again behind one that leaves the borders in doubt.
  *
  *   a quote …                                                is
  *   inside a field that did not begin with one               text of that field
@@ -38,11 +36,11 @@ export interface Row {
 function rowParser(delimiter: Delimiter, first: number, isWary = false) {
   const rows: Row[] = [];
   let stopped: { why: string; line: number } | undefined;
-  let simple = isWary ? undefined : lineReader(delimiter, first, rows);
-  let lines = lineCount(first);
+  const lines = lineCount(first);
   const bytes = recentBytes();
   const parser = parse({
     delimiter,
+    bom: true,
     record_delimiter: ['\r\n', '\n', '\r'],
     relax_column_count: true,
     relax_quotes: true,
@@ -55,7 +53,7 @@ function rowParser(delimiter: Delimiter, first: number, isWary = false) {
       const text = bytes.until(info.bytes, isSuspect || isWary);
       const isPlain = isWary && !text.includes('"');
       const place = { ...lines.placeOf(fields, info), end: info.bytes, isPlain };
-      if (!isSuspect || fieldsOf(text, delimiter)) rows.push({ ...place, fields });
+      if (!isSuspect || isWellQuoted(text, delimiter)) rows.push({ ...place, fields });
       else if (!/[\r\n]/.test(text)) rows.push({ ...place, fields, fault: MISPLACED_QUOTE });
       else stopped = { why: MISPLACED_QUOTE, line: place.line };
       return null;
@@ -71,22 +69,16 @@ function rowParser(delimiter: Delimiter, first: number, isWary = false) {
     });
     return stopped?.why ?? why;
   };
-  /** Parses what is not read line by line; that ends with the first line that is no whole row. */
-  const read = async (chunk: Buffer, isEnd: boolean): Promise<string | undefined> => {
-    const text = simple ? simple.read(chunk, isEnd) : chunk;
-    if (!text) return undefined;
-    if (simple) lines = lineCount(simple.line(), simple.blanks());
-    simple = undefined;
-    bytes.add(text);
-    return feed((done) => parser.write(text, done));
-  };
-  const line = () => stopped?.line ?? simple?.line() ?? lines.next(parser.info);
+  const line = () => stopped?.line ?? lines.next(parser.info);
   // The callback of each call also receives its errors, so this listener only prevents a crash.
   parser.on('error', () => {});
   return {
     /** Parses a chunk. Returns why the text cannot be read further, if so; `line()` tells where. */
-    write: (chunk: Buffer) => read(chunk, false),
-    end: async () => (await read(Buffer.alloc(0), true)) ?? feed((done) => parser.end(done)),
+    write: (chunk: Buffer) => {
+      bytes.add(chunk);
+      return feed((done) => parser.write(chunk, done));
+    },
+    end: () => feed((done) => parser.end(done)),
     take: () => rows.splice(0),
     /** Returns the line on which the incomplete row begins. */
     line,
@@ -153,69 +145,20 @@ function isBreak(byte: number | undefined): boolean {
   return byte === LF || byte === CR;
 }
 
-/**
- * Returns the fields of a row, without their quotes; undefined unless every field that begins with
- * a quote ends with the quote that closes it.
- */
-function fieldsOf(row: string, delimiter: Delimiter): string[] | undefined {
-  if (!row.includes('"')) return row.split(delimiter);
-  const fields: string[] = [];
-  for (let at = 0; at <= row.length;) {
+/** Returns whether every field that begins with a quote ends with the quote that closes it. */
+function isWellQuoted(row: string, delimiter: Delimiter): boolean {
+  let at = 0;
+  while (at < row.length) {
     if (row[at] === '"') {
-      let end = row.indexOf('"', at + 1);
-      while (end !== -1 && row[end + 1] === '"') end = row.indexOf('"', end + 2);
-      if (end === -1 || (end + 1 < row.length && row[end + 1] !== delimiter)) return undefined;
-      fields.push(row.slice(at + 1, end).replaceAll('""', '"'));
-      at = end + 2;
-    } else {
-      const end = row.indexOf(delimiter, at);
-      fields.push(row.slice(at, end === -1 ? row.length : end));
-      at = end === -1 ? row.length + 1 : end + 1;
-    }
+      at = row.indexOf('"', at + 1);
+      while (at !== -1 && row[at + 1] === '"') at = row.indexOf('"', at + 2);
+      at += 1;
+      if (at === 0 || (at < row.length && row[at] !== delimiter)) return false;
+    } else at = row.indexOf(delimiter, at);
+    if (at === -1) return true;
+    at += 1;
   }
-  return fields;
-}
-
-/** Returns where a line begins, the first of which is 1; the end if there are fewer lines. */
-export function startOfLine(text: Buffer, line: number): number {
-  const above = new RegExp(`^(?:[^\\r\\n]*(?:\\r\\n?|\\n)){${line - 1}}`);
-  return above.exec(text.toString('latin1'))?.[0].length ?? text.length;
-}
-
-/** The length of an incomplete line above which it is not kept until it is complete, in bytes. */
-const mostKept = 1024 * 1024;
-
-/** Creates a reader of lines that are whole rows, which it adds to `rows`. */
-function lineReader(delimiter: Delimiter, first: number, rows: Row[]) {
-  let line = first;
-  let blanks = 0;
-  let rest: Buffer = Buffer.alloc(0);
-  return {
-    /** Return the number of the next line, and the number of blank lines right above it. */
-    line: () => line,
-    blanks: () => blanks,
-    /** Returns the text from the first line on that it cannot read; undefined if there is none. */
-    read(chunk: Buffer, isEnd: boolean): Buffer | undefined {
-      const isMarked = line === 1 && rest.length === 0 && chunk.indexOf('\uFEFF') === 0;
-      const text = isMarked ? chunk.subarray(3) : Buffer.concat([rest, chunk]);
-      // A line break of two characters may span two chunks.
-      const isOpen = !isEnd && text.at(-1) === CR;
-      const whole = isOpen ? text.subarray(0, -1) : text;
-      const end = isEnd ? text.length : Math.max(whole.lastIndexOf(LF), whole.lastIndexOf(CR)) + 1;
-      const all = text.toString('utf8', 0, end);
-      const found = all.split(all.includes('\r') ? /\r\n|\n|\r/ : '\n');
-      if (found.at(-1) === '') found.pop();
-      for (const [at, one] of found.entries()) {
-        const fields = one === '' ? undefined : fieldsOf(one, delimiter);
-        if (fields) rows.push({ line, fields, isAfterBlank: blanks > 0, end: 0 });
-        else if (one !== '') return text.subarray(startOfLine(text, at + 1));
-        blanks = fields ? 0 : blanks + 1;
-        line += 1;
-      }
-      rest = text.subarray(end);
-      return rest.length > mostKept ? rest : undefined;
-    },
-  };
+  return true;
 }
 
 interface Counts {
@@ -226,11 +169,11 @@ interface Counts {
 /**
  * Counts physical lines. csv-parse counts a CRLF within quotes twice, so its count serves only to
  * recognize rows of one line (nearly all rows). In the other rows, the line breaks are counted
- * here. `blanks` lines right above the first one are blank.
+ * here.
  */
-function lineCount(first: number, blanks = 0) {
-  let line = first - blanks;
-  let seen: Counts = { lines: -blanks, empty_lines: -blanks };
+function lineCount(first: number) {
+  let line = first;
+  let seen: Counts = { lines: 0, empty_lines: 0 };
   const next = (info: { empty_lines: number }) => line + info.empty_lines - seen.empty_lines;
   return {
     next,
