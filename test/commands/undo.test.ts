@@ -52,6 +52,22 @@ describe('what a run created', () => {
     expect([news(world, ann), news(world, bob)]).toEqual(['opt_in', 'opt_out']);
   });
 
+  test('is a conflict that names the undo, also after the CRM had said no at first', async () => {
+    const world = await mirrored();
+    world.people([{ email: ann, news: 'no' }]);
+    await synced(world);
+    world.people([{ email: ann, news: 'yes' }]);
+    await undone(world, await synced(world));
+    expect((await world.call('sync', '--fast', '--json')).json.groups).toMatchObject([
+      { cause: 'undone', count: 1 },
+    ]);
+    const { json, out } = await world.call('explain', ann, '--json');
+    expect(json.snapshot.channels.ch_news).toMatchObject({ by: 'us', cause: 'undone' });
+    expect(json.ledger).toEqual([]);
+    expect(out).not.toContain('person, or another program');
+    expect((await world.call('explain', ann)).out).toContain('an operator took the opt-in back');
+  });
+
   test('is opted in when that is undone, although we changed another channel since', async () => {
     const world = await mirrored({ platform: { quirks: ['enrol-touches'] } });
     world.people([{ email: ann, news: 'yes' }, { email: bob }]);

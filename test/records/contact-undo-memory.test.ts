@@ -92,13 +92,26 @@ describe('an opt-in that overrode an opt-out', () => {
   };
   const person = { is: 'opt_out', by: 'platform' } as const;
 
-  test.each([{ newer: NOON }, { changed: 'then' }, { since: NOON }, { withdraws: true }])(
-    'with a journal that did not keep it (%j) leaves an opt-out that nothing older ends',
-    (body) => {
-      const made = { after: null, by: LATER };
-      expect(after(body)).toEqual({ ...person, doubtful: true, made });
-    },
-  );
+  test('of the person that the journal did not keep leaves one that nothing older ends', () => {
+    const made = { after: null, by: LATER };
+    expect(after({ newer: NOON })).toEqual({ ...person, doubtful: true, made });
+  });
+
+  test.each<[string, object, string[]]>([
+    ['that the CRM stated and nobody sent', { withdraws: true }, ['1']],
+    ['that an operator stated', { since: NOON }, []],
+    ['that an operator settled', { changed: 'then' }, []],
+    ['that both stated', { since: NOON, withdraws: true }, []],
+  ])('%s leaves an opt-out of ours, which the conflict names as undone', (_what, body, stated) => {
+    const restored = after(body, 'opt_in');
+    const cause = { by: 'us', cause: 'stated', stated, undone: { run, said: 'opt_in' } };
+    expect(restored).toEqual({ is: 'opt_out', acked: LATER, bound: ['1'], ...cause });
+    const now = (desired: States['desired'], row = restored && withNews(restored)) =>
+      kind.decide(states({ recorded: row, observed: isOut, desired }));
+    expect(now([says('yes')]).problems).toMatchObject([{ part: NEWS, cause: 'undone' }]);
+    const next = now([says('yes')], now([says('')]).note);
+    expect(steps(next)).toEqual(stated.length > 0 ? [toIn] : []);
+  });
 
   test('restores the opt-out of the person, made between its time and now', () => {
     const overrides = { by: 'platform', after: 5 };
@@ -109,6 +122,12 @@ describe('an opt-in that overrode an opt-out', () => {
     const overrides = { after: null, by: 'us', cause: 'stated', bound: ['5'], stated: ['5'] };
     const restored = { is: 'opt_out', by: 'us', cause: 'stated', stated: ['5'], acked: LATER };
     expect(after({ overrides }, 'opt_in')).toMatchObject({ ...restored, bound: ['1', '5'] });
+  });
+
+  test('that nobody sent is not recorded as ours if the contact is gone', () => {
+    const { decision } = undo({ withdraws: true }, []);
+    const made = { after: null, by: LATER };
+    expect(newsOf(decision.note)).toEqual({ ...person, doubtful: true, made });
   });
 
   test('counts again although the contact is gone, and says so', () => {

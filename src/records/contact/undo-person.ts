@@ -77,7 +77,7 @@ export function undoPerson(
   const outs = [...last.values()].filter(({ op }) => op === 'opt_out').map(({ part }) => part);
   const freed = withoutMemory(states, outs);
   const free = factsOf(freed, rules);
-  const overridden = overriddenIn(changes);
+  const overridden = overriddenIn(changes, states);
   const wanted = outs.length > 0 ? decidePerson(freed, rules).changes : [];
   const all: Facts = { run, doneAt, overridden, facts: factsOf(states, rules), free, wanted };
   const cannot: NotUndone[] = [];
@@ -207,7 +207,10 @@ function unreached(
     const isBack = shown.some(({ channels }) => channels[part] === 'opt_in');
     if (isLater || contactOf(done, facts) || isBack || isTheirs(now.channels[part])) return [];
     const memory = memoryOf(part, run, states, overridden);
-    const restored = restoredFrom(restores, states.latest, memory);
+    // Only a request makes an opt-out ours, and there was none, and is none now.
+    const isNobodys = restores.doubtful === true;
+    const one = isNobodys ? ({ ...restores, by: 'platform' } as const) : restores;
+    const restored = restoredFrom(one, states.latest, memory);
     return restored ? [[part, restored]] : [];
   });
 }
@@ -245,17 +248,25 @@ function deletionAfter(inverse: readonly Change[], { run, facts, overridden }: F
 
 /**
  * Returns the opt-outs that the opt-ins of a run overrode, by channel; of several, the person's
- * own. A creation keeps no opt-out with its opt-in, although it may withdraw one. Whatever it was,
- * it is restored as the person's, but not reported to the CRM as such.
+ * own. A change that withdraws an opt-out of which it keeps nothing withdraws one that the CRM had
+ * stated and nobody had sent: it is restored as stated by the records of the address. One that an
+ * operator had stated ends only by a later statement. `newer` alone overrode the person's own.
  */
-function overriddenIn(changes: readonly DoneChange[]): Map<string, OverriddenOptOut> {
+function overriddenIn(
+  changes: readonly DoneChange[],
+  { desired, origins }: ContactStates,
+): Map<string, OverriddenOptOut> {
   const found = new Map<string, OverriddenOptOut>();
   for (const done of changes) {
     if (done.op !== 'create' && done.op !== 'opt_in') continue;
     const { overrides, newer, withdraws, changed, since } = decodeContact.change(done).value;
-    const isMarked = [newer, withdraws, changed, since].some((mark) => mark !== undefined);
-    const unknown = { after: null, by: 'platform', doubtful: true } as const;
-    const one = overrides ?? (isMarked ? unknown : undefined);
+    const isOperators = changed !== undefined || since !== undefined;
+    const ids = [...new Set([...statingOut(desired, done.part).bound, ...origins])].toSorted();
+    const stated = isOperators ? [] : ids;
+    const notSent = { after: null, by: 'us', cause: 'stated', doubtful: true, stated } as const;
+    const theirs = { after: null, by: 'platform', doubtful: true } as const;
+    const kept = isOperators || withdraws ? notSent : undefined;
+    const one = overrides ?? (newer === undefined ? kept : theirs);
     if (one && found.get(done.part)?.by !== 'platform') found.set(done.part, one);
   }
   return found;

@@ -241,10 +241,11 @@ function recordedLines(snapshot: Snapshot | null): Text[] {
     [whose, where, ...ids, `last seen ${seenAt ?? 'never'}`].join(', '),
     ...Object.entries(channels).map(([channel, is]): Text => {
       const { cause, acknowledgedAt, statedBy, released, resolved } = is;
+      const before = cause === 'undone' ? 'before that ' : '';
       const more = [
         ...(cause === null ? [] : [causeWords[cause] ?? cause]),
         ...(acknowledgedAt === null ? [] : [`acknowledged ${acknowledgedAt}`]),
-        ...(statedBy.length === 0 ? [] : [`stated by CRM id ${statedBy.join(', ')}`]),
+        ...(statedBy.length === 0 ? [] : [`${before}stated by CRM id ${statedBy.join(', ')}`]),
         ...(released ? ['released by `allow`'] : []),
         ...(defaults.includes(channel) ? ['set by the creation, by nobody'] : []),
         ...(resolved ? [`resolved as an opt-in by ${resolved.by}: ${resolved.reason}`] : []),
@@ -504,7 +505,7 @@ function happenedSections(document: PersonDocument, extent: Extent): Section[] {
     ...ofEntries,
     ...[...changes].map(ofChange),
     ...requests.map((one) => ofRequest(one, characters)),
-    ...ofPlatform(document.snapshot),
+    ...ofPlatform(document),
   ].toSorted((a, b) => b.at.localeCompare(a.at));
   const more = all.length - happenings;
   return [
@@ -550,16 +551,22 @@ function reasonWords({ reason, fix, approval }: Change): string {
   return `${approvalWords(approval)}${why}`;
 }
 
-/** Returns the opt-outs that the person, or another program, made on the platform. */
-function ofPlatform(snapshot: Snapshot | null): Happening[] {
+/** Returns the opt-outs that the person, or another program, made, also those that `undo` restored. */
+function ofPlatform({ snapshot, history }: PersonDocument): Happening[] {
   if (!snapshot) return [];
   const made = Object.entries(snapshot.channels)
     .filter(([, { is, by }]) => is === 'opt_out' && by === 'platform')
-    .map(([channel, of]) => ({ ...of, what: `opted out of ${channel}` }));
-  const all = snapshot.allMail ? [{ ...snapshot.allMail, what: 'left all mail' }] : [];
-  return [...made, ...all].flatMap(({ what, after, until }): Happening[] => {
+    .map(([channel, of]) => ({ ...of, channel, what: `opted out of ${channel}` }));
+  const written = history.filter(({ op, outcome }) => op === 'opt_out' && outcome === 'acked');
+  const left = snapshot.allMail;
+  const all = left ? [{ ...left, channel: '', what: 'left all mail' }] : [];
+  return [...made, ...all].flatMap(({ what, channel: part, after, until }): Happening[] => {
     if (until === null) return [];
-    const by = 'the person, or another program: no write of this mirror did it';
+    const isRestored = written.some(
+      ({ channel, at }) => channel === part && at >= (after ?? '') && at <= until,
+    );
+    const does = isRestored ? '`undo` restored it' : 'no write of this mirror did it';
+    const by = `the person, or another program: ${does}`;
     const when = timeWords({ after, until });
     return [
       {

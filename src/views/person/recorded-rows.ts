@@ -53,13 +53,13 @@ export function describeRows({ snapshot, names }: { snapshot: Snapshot; names: N
         kind === 'contact' ? null : (decodeTemplate.recorded(row).value.shown.fields.name ?? null),
       channels: Object.fromEntries(
         Object.entries(channels).map(([channel, is]) => {
-          const { cause, acked, stated = [], bound = [], released = false, settled } = is;
+          const { acked, stated = [], bound = [], released = false, settled, undone } = is;
           const { stating = [], at, ...settlement } = settled ?? {};
           const member = {
             ...membershipOf(is),
             doubtful: isDoubtful(is, channel, facts),
-            /** Why the mirror made the opt-out: stated, absence, flag or address; else null. */
-            cause: cause ?? null,
+            /** Why the mirror made it: undone, stated, absence, flag or address; else null. */
+            cause: undone ? 'undone' : (is.cause ?? null),
             acknowledgedAt: instantOrNull(acked),
             /** The CRM records that state the opt-out, and all those to which it is bound. */
             statedBy: stated.map(idName),
