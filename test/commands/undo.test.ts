@@ -79,6 +79,19 @@ describe('what a run created', () => {
   });
 });
 
+test('explain says that `undo` restored an opt-out of the person', async () => {
+  const lines = { contacts: { consentAt: 'at' }, policy: { resubscribe: 'newer' } };
+  const world = await mirrored({ lines });
+  const crm = (at: string) => world.csv(`id,email,news,product,at\n1,${ann},yes,,${at}\n`);
+  crm('2020-01-01');
+  await synced(world);
+  leave(world, ann);
+  await synced(world);
+  crm(new Date().toISOString());
+  await undone(world, await synced(world));
+  expect((await world.call('explain', ann, '--verbose')).out).toContain('`undo` restored it');
+});
+
 describe('the command', () => {
   test('shows the plan and what cannot be undone, and sends nothing', async () => {
     const { world, run } = await created();
@@ -141,7 +154,7 @@ describe('the command', () => {
   });
 
   test('lists the first records of each kind of change in the document of the plan', async () => {
-    const people = Array.from({ length: 12 }, (_, at) => ({
+    const people = Array.from({ length: 102 }, (_, at) => ({
       email: `p${at}@example.com`,
       news: 'yes',
     }));
@@ -149,8 +162,10 @@ describe('the command', () => {
     world.people(people);
     const run = await synced(world);
     const { json } = await world.call('undo', run, '--dry-run', '--json', '--addresses');
-    expect(json.planned).toMatchObject([{ kind: 'contact', op: 'opt_out', held: true, count: 12 }]);
-    expect(json.planned[0].records).toHaveLength(10);
+    expect(json.planned).toMatchObject([
+      { kind: 'contact', op: 'opt_out', held: true, count: 102 },
+    ]);
+    expect(json.planned[0].records).toHaveLength(100);
     expect(json.planned[0].records[0]).toEqual({
       key: 'p0@example.com',
       channels: ['ch_news'],

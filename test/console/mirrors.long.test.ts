@@ -49,6 +49,29 @@ test('an operator sees the worst first, finds a person in all of them, and pause
   expect(running.failures).toEqual([]);
 });
 
+test('a pause leaves a run that sends, says so, and offers to stop it', async () => {
+  const [well, busy] = [await mirrored(), await mirrored({ lines: { mirror: 'busy' } })];
+  await well.call('sync');
+  busy.server.delayMs = 30_000;
+  const begun = new Promise<void>((resolve) => (busy.server.watch.arrived = () => resolve()));
+  const run = busy.call('sync');
+  await begun;
+  const { page } = await look(await startConsole([well.file, busy.file]));
+  const steer = async (button: string) => {
+    await page.getByText('Pause or resume these').click();
+    await page.getByLabel('Reason').fill('the wrong export');
+    await page.getByRole('button', { name: button }).click();
+  };
+  await steer('Pause 2 mirrors');
+  expect(await page.getByRole('status').innerText()).toContain('goes on to its end');
+  await page.getByRole('row', { name: 'busy' }).getByText('Paused, a run still sends').waitFor();
+  await page.goto('/m/busy');
+  await page.getByRole('button', { name: 'Stop the run' }).waitFor();
+  await page.goto('/');
+  await steer('Pause, and stop 1 run');
+  expect((await run).code).toBe(143);
+});
+
 test('a search names the mirrors that it cannot look into, and counts mirrors', async () => {
   const { well, failed, first } = await three();
   writeFileSync(failed.path, 'no database');

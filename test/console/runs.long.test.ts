@@ -80,6 +80,7 @@ test('the overview draws the history, which is kept as long as the runs', async 
   expect(await page.evaluate('steps.count.slice(0, 5)')).toEqual([1, 2, 5, 10, 20]);
   expect(await page.getByText('None in this time: ').innerText()).toContain('Requests refused');
   const people = page.locator('figure', { hasText: 'People subscribed per channel' });
+  expect(await people.locator('figcaption').innerText()).toMatch(/\n2\n+as of /);
   await people.getByText('The last values').click();
   expect(await people.locator('details tbody tr').first().innerText()).toMatch(/\t2$/);
   const optOuts = page.locator('figure', { hasText: 'Opt-outs per day' });
@@ -157,7 +158,7 @@ test('a first load shows its progress and the rate limits while it runs', async 
   expect(await route.innerText()).toContain('4\t1 s\t–\t0 %');
   await limits.reload();
   const plot = limits.locator('figure', { hasText: 'contacts.enrol: requests per 1 s' });
-  expect(await plot.locator('figcaption').innerText()).toMatch(/\s[\d.]+ of 4$/);
+  expect(await plot.locator('figcaption').innerText()).toMatch(/\s[\d.]+ of 4\s+as of /);
   const [series] = await plot
     .locator('[data-plot]')
     .evaluateAll((all) => all.map((one) => JSON.parse(one.getAttribute('data-plot') ?? '').series));

@@ -41,5 +41,18 @@ test('an edit on the platform stands beside the source, and its preview runs not
   await preview.getByText('a < b').waitFor();
   expect(await page.title()).toBe('welcome · world · crm-mirror');
   expect(await faultsOf(page)).toEqual([]);
+  world.emulator.dashboard.deleteTemplate(template?.id ?? '');
+  await world.call('sync');
+  await page.goto('/m/world/templates');
+  await page
+    .getByRole('row', { name: 'welcome' })
+    .getByText(/^missing on the platform$/)
+    .waitFor();
+  await page.getByRole('link', { name: 'welcome' }).click();
+  await page.getByText('The source as it was last sent. It is missing on the platform.').waitFor();
+  expect(
+    await page.getByRole('row', { name: 'subject' }).getByRole('cell').allInnerTexts(),
+  ).toEqual(['Hello', '–']);
+  expect(await page.locator('iframe').count()).toBe(1);
   expect([asked, running.failures]).toEqual([0, []]);
 });

@@ -57,6 +57,9 @@ test('an operator sees the plan, confirms it with a reason, and the run is undon
   expect(await faultsOf(page)).toEqual([]);
   await page.getByRole('link', { name: 'the run that has undone it' }).click();
   await page.getByRole('row', { name: `Undoes ${run}` }).waitFor();
+  await page.goto(`/m/world/runs/${run}`);
+  await page.getByText('Undone by run').waitFor();
+  await page.getByRole('button', { name: 'Undo what is left of it' }).waitFor();
   await page.goto('/m/world/audit?show=decisions');
   const decision = page.locator('.timeline > li').first();
   expect(await decision.innerText()).toContain('undid a run');
@@ -91,8 +94,9 @@ test('what a guard holds is approved with the same form', async () => {
   const people = Array.from({ length: 30 }, (_, at) => `p${at}@example.com`);
   const { world, page, complaints, running, run } = await ran(people);
   await showPlan(page);
-  await page.getByText('Some of it needs an approval').waitFor();
+  await page.getByText('It needs an approval').waitFor();
   await page.getByText('changes of 30 people').waitFor();
+  expect(await page.getByRole('row', { name: 'p29@example.com' }).count()).toBe(1);
   await page.getByText(`crm-mirror undo ${run} --approve`).waitFor();
   expect(await faultsOf(page)).toEqual([]);
   await send(page, 'Approve and undo this run', 'checked with Eve');

@@ -16,6 +16,7 @@ import {
   allLines,
   type Ended,
   runSections,
+  mostDocumented,
   samplesOf,
   type Viewed,
 } from '../../views/run/run-sections.ts';
@@ -140,8 +141,10 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
           print({ document: {}, sections: [cannotSection(plan.cannot ?? [], names)] }, {}, shell);
         }
         const isDocument = wanted.undo !== undefined && !writes;
-        if (isDocument || !(flags.json || wanted.all))
-          view.samples = await samplesOf(plan, view.samples);
+        if (isDocument || !(flags.json || wanted.all)) {
+          const most = flags.json ? mostDocumented : undefined;
+          view.samples = await samplesOf(plan, view.samples, most);
+        }
       },
       ...(agrees && { agrees: (plan) => agrees(plan, mirror) }),
     });

@@ -4,11 +4,11 @@
  * one line of text.
  */
 import { withCommas } from '../../domain/values/counted.ts';
-import { instant, lasting, range } from '../../compose/output/format-values.ts';
+import { dayText, instant, lasting, range } from '../../compose/output/format-values.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { OptOutOrigin, RouteFigures } from '../../store/tables/run-figures.ts';
 import { unreadable } from '../../views/status/attention.ts';
-import { html, type Html, sectionsHtml } from '../../views/render/html.ts';
+import { html, type Html, sectionsHtml, timeOf } from '../../views/render/html.ts';
 import { names, numbers } from '../../views/sections.ts';
 import { channelName } from '../view/console-text.ts';
 import { filterLink, withQuery } from '../view/form.ts';
@@ -33,6 +33,8 @@ interface Plot {
   title: string;
   /** The times in seconds since the epoch, as uPlot takes them. */
   x: number[];
+  /** Whether a value counts a whole day, of which its time says only the date. */
+  isDaily?: true;
   /** The first and the last time of the axis, in the same unit. */
   from: number;
   to: number;
@@ -107,7 +109,11 @@ export const mirrorPlots: MakePlots = (request, figures, { now, ms, stepMs }) =>
   const noons = days.map((day) => Math.min(now / 1000, Date.parse(day) / 1000 + noonSeconds));
   const shares = byMode(({ used }) => used && used * 100);
   const limit = { label: 'limit', values: x.map(() => 100), isLimit: true };
-  const age = { label: 'age', values: x.map((at) => ages.get(at) ?? null) };
+  const atRuns = x.map((at) => ages.get(at) ?? null);
+  const last = atRuns.findLastIndex((one) => one !== null);
+  // The age has grown since the last run.
+  const since = now / 1000 - (x[last] ?? 0);
+  const age = { label: 'age', values: [...atRuns, last < 0 ? null : (atRuns[last] ?? 0) + since] };
   const plot = (title: string, unit: Plot['unit'], look: Plot['look'], series: Series[]): Plot => {
     return { title, x, from: (now - ms) / 1000, to: now / 1000, unit, look, series };
   };
@@ -129,6 +135,7 @@ export const mirrorPlots: MakePlots = (request, figures, { now, ms, stepMs }) =>
     {
       ...plot('Opt-outs per day', 'count', 'bars', byOrigin),
       x: noons,
+      isDaily: true,
       from: (now - daysMs) / 1000,
     },
     plot(
@@ -150,7 +157,10 @@ export const mirrorPlots: MakePlots = (request, figures, { now, ms, stepMs }) =>
       'bars',
       byMode(({ refused }) => refused),
     ),
-    plot('Age of the last complete run', 'seconds', 'line', [age]),
+    {
+      ...plot('Age of the last complete run', 'seconds', 'line', [age]),
+      x: [...x, Math.round(now / 1000)],
+    },
   ];
 };
 
@@ -201,7 +211,7 @@ function figure(plot: Plot): Html {
     ...series.map(({ values }) => format(values[at] ?? null)),
   ];
   return html`<figure>
-    <figcaption>${title} <b>${newest(plot)}</b></figcaption>
+    <figcaption>${title} ${newest(plot)}</figcaption>
     <div class="plot" data-plot="${data}" role="img" aria-label="${title}, as a plot"></div>
     <details>
       <summary>The last values<span class="hidden"> of ${title}</span></summary>
@@ -210,13 +220,19 @@ function figure(plot: Plot): Html {
   </figure>`;
 }
 
-/** Returns the newest value, and of what limit: of all series together if they are bars. */
-function newest({ x, unit, look, series }: Plot): string {
+/** Returns the newest value, of what limit, and as of when; bars are taken together. */
+function newest({ x, unit, look, series, isDaily }: Plot): Html {
   const used = series.filter(({ isLimit }) => !isLimit);
   const at = x.findLastIndex((_, nth) => used.some(({ values }) => (values[nth] ?? null) !== null));
   const values = used.flatMap((one) => one.values[at] ?? []);
   const shown = look === 'bars' ? [values.reduce((sum, one) => sum + one, 0)] : values;
   const most = unit === 'count' && series.find(({ isLimit }) => isLimit)?.values[at];
   const limit = most ? ` of ${words[unit](most)}` : '';
-  return shown.length > 3 ? '' : `${shown.map(words[unit]).join(' · ')}${limit}`;
+  const then = instant((x[at] ?? 0) * 1000);
+  const when = html`<small
+    >${isDaily ? `on ${dayText(then)}` : html`as of ${timeOf(then)}`}</small
+  >`;
+  return shown.length > 3
+    ? when
+    : html`<b>${shown.map(words[unit]).join(' · ')}${limit}</b> ${when}`;
 }

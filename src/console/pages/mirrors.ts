@@ -275,6 +275,10 @@ function steeringForm(
   if (visitor?.role !== 'operator' || shown.length === 0) return '';
   const all = shown.map(({ config }) => config.mirror);
   const which = counted(all.length, 'mirror');
+  const runs = shown.filter(({ status }) => status.running).length;
+  const stop = html`<button class="grave" name="what" value="stop">
+    Pause, and stop ${counted(runs, 'run')}
+  </button>`;
   return html`<details>
     <summary>Pause or resume ${all.length === 1 ? 'it' : `these ${which}`}</summary>
     <form class="action" method="post" action="/steer">
@@ -282,18 +286,19 @@ function steeringForm(
       <input type="hidden" name="mirrors" value="${all.join(' ')}" />
       ${textField('Reason', { name: 'reason' })}
       <button name="what" value="pause">Pause ${which}</button>
+      ${runs === 0 ? '' : stop}
       <button class="second" name="what" value="resume">Resume ${which}</button>
     </form>
   </details>`;
 }
 
 const steered = z.object({
-  what: z.enum(['pause', 'resume']),
+  what: z.enum(['pause', 'stop', 'resume']),
   mirrors: z.string(),
   reason: z.string().trim().min(1).max(300),
 });
 
-/** Pauses or resumes the mirrors that the page showed, for an operator; then shows the page. */
+/** Pauses, stops or resumes the mirrors that the page showed, for an operator; shows the page. */
 export async function steerMirrors(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -310,10 +315,11 @@ export async function steerMirrors(
   let isDone = true;
   for (const { config, run } of mirrors) {
     if (!wanted.includes(config.mirror)) continue;
-    const { code, lines: said } = await run(visitor, [what, `--reason=${reason}`]);
+    const argv = what === 'stop' ? ['pause', '--stop'] : [what];
+    const { code, lines: said } = await run(visitor, [...argv, `--reason=${reason}`]);
     isDone &&= code === 0;
     lines.push(
-      ...(code === 0 ? said.slice(0, 1) : said.map((line) => `${config.mirror}: ${line}`)),
+      ...(code === 0 ? [said.join(' ')] : said.map((line) => `${config.mirror}: ${line}`)),
     );
   }
   request.session.set('flash', { kind: isDone ? 'good' : 'bad', lines });

@@ -112,7 +112,9 @@ function runForms(request: PageRequest, seen: Standing): Html | '' {
   const { running, paused } = seen.status;
   if (paused) {
     const label = 'End the pause';
-    return actionForm(request, { action: 'resume', label, needsReason: 'optional' });
+    const stop = { ...stopping, label: 'Stop the run', needsReason: true };
+    return html`${running ? actionForm(request, stop) : ''}
+    ${actionForm(request, { action: 'resume', label, needsReason: 'optional' })}`;
   }
   const isSecond = mainAct(seen) !== 'run-full';
   const runs = html`${actionForm(request, { action: 'run-full', label: 'Run now', isSecond })}

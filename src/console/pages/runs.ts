@@ -17,7 +17,7 @@ import {
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { choice, type Choice, filterForm, pageLinks, pagerLinks } from '../view/form.ts';
 import { html, sectionsHtml } from '../../views/render/html.ts';
-import { orFault, type Page, type PageContent, type PageRequest } from '../view/page.ts';
+import { link, orFault, type Page, type PageContent, type PageRequest } from '../view/page.ts';
 import { readerOf } from '../view/console-text.ts';
 import { planForm } from './undo.ts';
 
@@ -123,13 +123,17 @@ function runContent(request: PageRequest, seen: Seen): PageContent {
   const states = [...Object.values(contacts), ...Object.values(templates)];
   const isAnyDone = states.some(({ acked = 0 }) => acked > 0);
   const mayUndo = isAnyDone && run.status !== 'running' && request.user.role === 'operator';
+  const undoneBy = snapshot.runs.undoneBy(kept.id);
+  const undone =
+    undoneBy !== undefined &&
+    html`<p><b>Undone</b> by ${link(request, `runs/${undoneBy}`, `run ${undoneBy}`)}.</p>`;
   const undo = html`<div class="row">
-    ${planForm(request, 'Undo this run')}
+    ${planForm(request, undoneBy === undefined ? 'Undo this run' : 'Undo what is left of it')}
     <span class="quiet">First you see the plan: nothing is sent yet.</span>
   </div>`;
   const reader = readerOf(request, snapshot);
   const body = html`<section>${sectionsHtml([runSection(run, undefined, true)], reader)}</section>
-    ${mayUndo ? undo : ''}
+    ${undone || ''} ${mayUndo ? undo : ''}
     <section>
       <h2>Changes</h2>
       <p>${changesWords(run.changes, run.status)}</p>

@@ -6,7 +6,7 @@ import type { Key } from '../../domain/record.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import {
   decodeTemplate,
-  difference,
+  differing,
   observeTemplate,
   type RecordedTemplate,
 } from '../../records/template/template-state.ts';
@@ -18,6 +18,7 @@ import { linkTo, type Page, type PageContent, type PageRequest } from '../view/p
 import { askForm, notOperator, pageLinks } from '../view/form.ts';
 
 const perPage = 100;
+const missing = 'missing on the platform';
 
 /** The list of the templates. */
 export const templatesPage: Page = {
@@ -36,18 +37,19 @@ export const templatesPage: Page = {
           key: row.key,
           name: platform.name ?? source.name ?? row.key,
           problems: problems.get(row.key) ?? [],
-          differs: Object.keys(difference(source, platform)),
+          differs: differing(source, platform),
+          isMissing: row.id === undefined,
         };
       });
       return { rows: found, total: recorded.count('template') };
     });
-    const list = rows.map(({ key, name, problems: [problem], differs }): Text[] => {
-      const what = `differs in ${differs.join(', ')}`;
-      const state =
-        differs.length === 0 ? 'as the source states it' : ({ tone: 'bad', text: what } as const);
+    const list = rows.map(({ key, name, problems: [problem], differs, isMissing }): Text[] => {
+      const what = isMissing ? missing : `differs in ${differs.join(', ')}`;
+      const isSame = differs.length === 0 && !isMissing;
+      const state = isSame ? 'as the source states it' : ({ tone: 'bad', text: what } as const);
       return [
         { page: `templates/${encodeURIComponent(key)}`, text: name },
-        problem ? [state, `: ${problem.reason}`].flat() : state,
+        problem && !isMissing ? [state, `: ${problem.reason}`].flat() : state,
       ];
     });
     const section = {
@@ -74,7 +76,7 @@ export const templatePage: Page = {
 };
 
 async function templateContent(request: PageRequest, isAsked: boolean): Promise<PageContent> {
-  const { value, problems } = await templateOf(request);
+  const { value, problems, id: known } = await templateOf(request);
   const { source, platform } = sidesOf(value);
   // It is undefined if the platform has no such template any more.
   const read = isAsked
@@ -86,8 +88,9 @@ async function templateContent(request: PageRequest, isAsked: boolean): Promise<
         return undefined;
       })
     : undefined;
-  const shown = read?.fields ?? platform;
-  const differs = new Set(Object.keys(difference(source, shown)));
+  const isMissing = isAsked ? !read : known === undefined;
+  const shown = isMissing ? {} : (read?.fields ?? platform);
+  const differs = new Set(isMissing ? [] : differing(source, shown));
   // What differs stands first.
   const fields = [...new Set([...differs, ...Object.keys(source), ...Object.keys(shown)])].filter(
     (name) => name !== 'name' || differs.has(name),
@@ -107,11 +110,9 @@ async function templateContent(request: PageRequest, isAsked: boolean): Promise<
         src="${linkTo(request, `${pathOf(request)}/preview?of=${of}`)}"
       ></iframe>
     </section>`;
-  const asked = read
-    ? 'The platform as it is now.'
-    : 'The platform has no such template any more: this is what it last showed.';
   const last = value.differs ? 'as the last complete run read both' : 'as it was last sent';
-  const when = isAsked ? asked : 'The platform as it was then.';
+  const there = isAsked ? 'The platform as it is now.' : 'The platform as it was then.';
+  const when = isMissing ? `It is ${missing}.` : there;
   const body = html`${problems.map(
       ({ reason, fix }) =>
         html`<p class="flash bad">${reason}</p>
@@ -124,8 +125,8 @@ async function templateContent(request: PageRequest, isAsked: boolean): Promise<
         : ''
     }
     ${sectionsHtml([{ table }], readerOf(request))} ${preview('source', 'Preview of the source')}
-    ${preview('platform', 'Preview of the platform')}`;
-  return { title: shown.name ?? request.id, body };
+    ${isMissing ? '' : preview('platform', 'Preview of the platform')}`;
+  return { title: platform.name ?? request.id, body };
 }
 
 /** Returns both sides as they were last read: a template that differs is not always written. */
@@ -158,7 +159,7 @@ async function templateOf(request: PageRequest) {
     const row = snapshot?.recorded.get('template', request.id);
     if (!snapshot || !row) return undefined;
     const problems = problemsIn(snapshot).filter(({ key }) => key === request.id);
-    return { value: decodeTemplate.recorded(row).value, problems };
+    return { value: decodeTemplate.recorded(row).value, problems, id: row.id };
   });
   if (!found) throw new Invalid(`no template ${request.id} is recorded`, { fix: 'go back' });
   return found;

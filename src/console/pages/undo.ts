@@ -19,7 +19,7 @@ import {
   type RunDocument,
   type UndoPlan,
 } from '../../views/run/run-document.ts';
-import { restSection } from '../../views/run/run-sections.ts';
+import { mostDocumented, restSection } from '../../views/run/run-sections.ts';
 import { actionForm, jobSection, signersWords } from '../view/form.ts';
 import { html, type Html, prose, sectionsHtml, timeOf } from '../../views/render/html.ts';
 import { link, linkTo, type Page, type PageRequest } from '../view/page.ts';
@@ -169,19 +169,21 @@ function planSections(
     held,
     n,
     own: n,
-    records: records.map(({ key, channels: parts, reason }) => ({ key, parts, reason })),
+    // The title of the page names the run that all of them undo.
+    records: records.map(({ key, channels: parts, reason }) => {
+      return { key, parts, reason: reason.includes(undoes) ? '' : reason };
+    }),
   }));
   const sections = [
     ...groups.map((group) => sampleSection(group, { who, isDone: false })),
-    ...restSection(groups, `\`crm-mirror undo ${undoes} --dry-run --all\``),
+    ...restSection(groups, `\`crm-mirror undo ${undoes} --dry-run --all\``, mostDocumented),
   ];
   const nothing = { lines: ['Nothing: there is nothing left that can be undone.'] };
-  const all = { title: 'Cannot be undone', none: 'Everything else of this run can be undone.' };
   return html`<section>
       <h2>What would be done</h2>
       ${sectionsHtml(groups.length === 0 ? [nothing] : sections, reader, 3)}
     </section>
-    ${sectionsHtml([cannot.length === 0 ? all : cannotSection(cannot, who)], reader)}`;
+    ${sectionsHtml(cannot.length === 0 ? [] : [cannotSection(cannot, who)], reader)}`;
 }
 
 function confirmSection(request: PageRequest, plan: UndoPlan): Html | '' {
@@ -220,7 +222,7 @@ function confirmSection(request: PageRequest, plan: UndoPlan): Html | '' {
         </p>
         ${sendForm(request, plan, { label: 'Approve and undo this run', n: all, action: 'undo-approve' })}`;
   return html`<section>
-    <h2>Some of it needs an approval</h2>
+    <h2>${held === all ? 'It needs' : 'Some of it needs'} an approval</h2>
     ${sectionsHtml([{ lines, isList: true }], readerOf(request))} ${approval}
     ${held < all || approvers ? rest : ''}
   </section>`;

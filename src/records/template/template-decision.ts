@@ -44,6 +44,7 @@ import {
 } from '../decision.ts';
 import {
   difference,
+  differing,
   type DesiredTemplateRow,
   type ObservedTemplate,
   type RecordedTemplate,
@@ -174,7 +175,7 @@ function owned({
     return { note: gone, problems: [problem(key, 'template-vanished')] };
   }
   const fields = difference(desired, shown.fields);
-  const names = Object.keys(fields);
+  const names = differing(desired, shown.fields);
   const { undone, completes: ___, ...known } = recorded;
   const done: RecordedTemplate = { ...known, sent: desired, leftAlone: null, shown };
   if (names.length === 0) {

@@ -176,12 +176,17 @@ function shownFields({ variables, ...template }: Template): ShownFields {
   });
 }
 
-/** Returns the wanted fields that differ; content and variables always come together. */
-export function difference(wanted: SomeFields, shown: ShownFields): SomeFields {
+/** Returns the names of the wanted fields that differ. */
+export function differing(wanted: SomeFields, shown: ShownFields): string[] {
   const differs = (name: string): boolean =>
     canonicalJson(Reflect.get(wanted, name) ?? null) !==
     canonicalJson(Reflect.get(shown, name) ?? null);
-  const changed = new Set(Object.keys(wanted).filter(differs));
+  return Object.keys(wanted).filter(differs);
+}
+
+/** Returns the fields to send, which differ; content and variables always come together. */
+export function difference(wanted: SomeFields, shown: ShownFields): SomeFields {
+  const changed = new Set(differing(wanted, shown));
   if (changed.has('content') && wanted.variables) changed.add('variables');
   if (changed.has('variables') && wanted.content) changed.add('content');
   return Object.fromEntries(Object.entries(wanted).filter(([name]) => changed.has(name)));

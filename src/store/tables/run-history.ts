@@ -81,6 +81,12 @@ export function runsIn(db: Statements) {
     ),
     drop: db.run<[id: string]>('delete from run where id = ?'),
     get: db.one<[id: string], KeptRun>(`select ${columns} from run where id = ?`),
+    /** Returns the newest run that has undone something of this one. */
+    undoneBy: db.value<[id: string], string>(
+      `select id from run where mode = 'undo' and asked ->> '$.undoes' = ? and exists (
+         select 1 from change indexed by change_by_run where run = run.id and state = 'acked')
+       ${newestFirst} limit 1`,
+    ),
     /** Returns the newest runs that a filter selects, newest first. */
     newest: (count: number, filter: RunFilter = {}) => {
       const { mode, statuses, since, isNews = false, offset = 0 } = filter;

@@ -551,7 +551,7 @@ function reasonWords({ reason, fix, approval }: Change): string {
   return `${approvalWords(approval)}${why}`;
 }
 
-/** Returns the opt-outs that the person, or another program, made, also those that `undo` restored. */
+/** Returns the opt-outs of the person, or another program, also those that `undo` restored. */
 function ofPlatform({ snapshot, history }: PersonDocument): Happening[] {
   if (!snapshot) return [];
   const made = Object.entries(snapshot.channels)

@@ -119,15 +119,16 @@ export function sampleSection(
   const isUneven = !isCounted && parts !== people;
   const of = isUneven ? ` ${subscription[1]}, of ${counted(people, ...person)}` : '';
   const what = `${changeName(op, isDone)}${kind === 'template' ? ' templates' : ''} (${number}${of})`;
+  const hasWhy = records.some(({ reason }) => reason !== '');
   return {
     title: held ? `Awaiting approval: ${what}` : `${what.charAt(0).toUpperCase()}${what.slice(1)}`,
     table: {
-      columns: [mark, names('Who'), 'Channel', 'Why'],
+      columns: [mark, names('Who'), 'Channel', ...(hasWhy ? ['Why'] : [])],
       rows: records.map(({ key, parts: channels, reason }) => [
         held ? bang : (sort?.mark ?? ''),
         who({ kind, key }),
         joined(channels.map((channel) => [{ channel }])),
-        { tone: 'quiet', text: reason },
+        ...(hasWhy ? [{ tone: 'quiet', text: reason } as const] : []),
       ]),
       isBare: true,
     },

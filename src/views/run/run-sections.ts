@@ -38,6 +38,8 @@ import {
 } from './change-groups.ts';
 
 const mostSamples = 10;
+/** How many records of each group the document of a plan names. */
+export const mostDocumented = 100;
 /** How many records are aligned as one table if all are named. */
 const rowsAtOnce = 500;
 
@@ -110,9 +112,13 @@ export function runSections(
   ];
 }
 
-/** Names the command that names all records, if some group has more than are named. */
-export function restSection(samples: readonly Sample[], command: string): Section[] {
-  const isCut = samples.some(({ n, records }) => n > mostSamples && records.length >= mostSamples);
+/** Names the command that names all records, if some group has more than the `most` named. */
+export function restSection(
+  samples: readonly Sample[],
+  command: string,
+  most = mostSamples,
+): Section[] {
+  const isCut = samples.some(({ n, records }) => n > most && records.length >= most);
   return isCut ? [{ lines: [{ tone: 'quiet', text: `All of them: ${command}` }] }] : [];
 }
 
@@ -143,7 +149,11 @@ export async function* allLines(
 }
 
 /** Returns the first records of each group of a plan, after those of the rounds before it. */
-export async function samplesOf(view: PlanView, before: readonly Sample[] = []): Promise<Sample[]> {
+export async function samplesOf(
+  view: PlanView,
+  before: readonly Sample[] = [],
+  most = mostSamples,
+): Promise<Sample[]> {
   const nameOf = ({ kind, op, held }: CountedChanges): string => `${kind} ${op} ${held}`;
   const known = new Map(before.map((group) => [nameOf(group), group.records]));
   const groups = new Map([...before, ...view.groups].map((group) => [nameOf(group), group]));
@@ -151,8 +161,8 @@ export async function samplesOf(view: PlanView, before: readonly Sample[] = []):
   for (const { kind, op, held, n, own } of inShownOrder([...groups.values()])) {
     const group = { kind, op, held, n, own };
     const records = new Map(known.get(nameOf(group))?.map((record) => [record.key, record]));
-    for await (const record of view.records(group, mostSamples)) {
-      if (records.size < mostSamples) records.set(record.key, record);
+    for await (const record of view.records(group, most)) {
+      if (records.size < most) records.set(record.key, record);
     }
     samples.push({ ...group, records: [...records.values()] });
   }

@@ -265,17 +265,19 @@ export function stateWord(
   attention: readonly Attention[],
 ): { is: MirrorState; tone: Tone; text: string; short: string } {
   const { paused, running, held, lease } = status;
-  const say = (is: MirrorState, tone: Tone, text: string) => {
-    return { is, tone, text, short: mirrorStates[is] };
+  const say = (is: MirrorState, tone: Tone, text: string, short: string = mirrorStates[is]) => {
+    return { is, tone, text, short };
   };
+  // A pause begins no run, and ends none unless it is told to.
+  const halted = running ? 'Paused, a run still sends' : 'Paused';
   if (paused && attention.every(({ code }) => code === 'paused'))
-    return say('paused', 'busy', 'Paused');
+    return say('paused', 'busy', halted, halted);
   // A snapshot that is away may be lost, unless the first run is just making it.
   const isFirst = attention.every(
     ({ code }) => code === 'never_proven' || (code === 'no_snapshot' && lease.held),
   );
   if (attention.length > 0 && !isFirst) {
-    return say('attention', 'bad', paused ? 'Paused, and needs attention' : 'Needs attention');
+    return say('attention', 'bad', paused ? `${halted}, and needs attention` : 'Needs attention');
   }
   if (running) return say('running', 'busy', 'A run is in progress');
   if (attention.length > 0) return say('first', 'busy', 'Waits for its first run');
