@@ -13,7 +13,7 @@ async function vanished(missing: string, leaves: boolean): Promise<Mirrored> {
   world.config({ policy: { missing } });
   await world.call('sync');
   if (leaves) {
-    world.emulator.dashboard.leave(world.emulator.world.contact(ann)?.id ?? '', 'ch_news');
+    world.emulator.dashboard.leave(ann, 'ch_news');
     await world.call('sync');
   }
   world.emulator.dashboard.deleteContact(ann);
@@ -53,7 +53,7 @@ describe('allow, of an opt-out that the mirror sent because the CRM stated it', 
   test('releases no opt-out by the person on the platform', async () => {
     const world = await mirrored();
     await world.call('sync');
-    world.emulator.dashboard.leave(world.emulator.world.contact(ann)?.id ?? '', 'ch_news');
+    world.emulator.dashboard.leave(ann, 'ch_news');
     await world.call('sync');
     const { json } = await world.call('allow', ann, '--reason', 'by letter', '--json');
     expect(json).toMatchObject({ taken: [{ cause: 'opt_out' }], released: [] });

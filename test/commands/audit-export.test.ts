@@ -9,17 +9,8 @@ import {
   calling,
   mirrored,
   type Mirrored,
+  inAndOut,
 } from '../support/commands/mirrored-contacts.ts';
-
-/** A mirror that has subscribed Ann and opted her out again: four entries. */
-async function written(): Promise<Mirrored> {
-  const world = await mirrored();
-  for (const news of ['yes', 'no']) {
-    world.people([{ email: ann, news }]);
-    await world.call('sync');
-  }
-  return world;
-}
 
 /** A mirror with two writes of a plan that Ben approved. */
 async function approved(): Promise<Mirrored> {
@@ -34,7 +25,7 @@ async function approved(): Promise<Mirrored> {
 
 describe('audit export', () => {
   test('contains what others need to verify the chain', async () => {
-    const world = await written();
+    const world = await inAndOut();
     const file = join(world.folder, 'log.jsonl');
     expect((await world.call('audit', 'export', '--output', file)).out).toContain('4 entries');
     let before = Buffer.alloc(32);
@@ -51,7 +42,7 @@ describe('audit export', () => {
   test.each([[[]], [['--since', '2020-01-01']]])(
     'contains the signatures, so that the file alone is verified (%j)',
     async (since) => {
-      const world = await written();
+      const world = await inAndOut();
       const file = join(world.folder, 'log.jsonl');
       await world.call('audit', 'export', ...since, '--output', file);
       const verified = await calling(['audit', 'verify', '--file', file, '--json']);
@@ -142,7 +133,7 @@ describe('audit export', () => {
   });
 
   test('says that its end may be cut, unless the end is known from elsewhere', async () => {
-    const world = await written();
+    const world = await inAndOut();
     const file = join(world.folder, 'log.jsonl');
     const { head } = (await world.call('audit', 'verify', '--json')).json;
     const lines = (await world.call('audit', 'export')).out.split('\n');

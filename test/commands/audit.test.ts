@@ -12,6 +12,7 @@ import {
   mirrored,
   type Mirrored,
   tamper,
+  inAndOut,
 } from '../support/commands/mirrored-contacts.ts';
 
 const logOf = (world: Mirrored): string => `${world.path}-memory`;
@@ -22,19 +23,9 @@ const shown = async (world: Mirrored, who = ann) =>
 const failing = `create trigger failing before insert on audit
   begin select raise(fail, 'the disk is full'); end`;
 
-/** A mirror that has subscribed Ann and opted her out again. */
-async function written(): Promise<Mirrored> {
-  const world = await mirrored();
-  world.people([{ email: ann, news: 'yes' }]);
-  await world.call('sync');
-  world.people([{ email: ann, news: 'no' }]);
-  await world.call('sync');
-  return world;
-}
-
 describe('audit show', () => {
   test('tells each write about a person: the rule, who asked, before and after, the answer', async () => {
-    const world = await written();
+    const world = await inAndOut();
     const by = { id: expect.any(String), mode: 'full', by: 'command', name: expect.any(String) };
     expect(await shown(world)).toMatchObject([
       {
@@ -56,7 +47,7 @@ describe('audit show', () => {
   });
 
   test('tells who gave the command, whatever --by says, and what allow lifted', async () => {
-    const world = await written();
+    const world = await inAndOut();
     world.people([{ email: bob, news: 'yes' }]);
     await world.call('forget', ann, '--yes');
     await world.call('allow', ann, '--reason', 'by letter', '--by', 'the board');
@@ -117,7 +108,7 @@ describe('audit show', () => {
 });
 
 test('forget fails while the log cannot be written, or is read, because it has the key', async () => {
-  const world = await written();
+  const world = await inAndOut();
   tamper(logOf(world), failing);
   const refused = await world.call('forget', ann, '--yes');
   expect(refused).toMatchObject({ code: 1, out: expect.stringContaining('memory cannot be') });
@@ -135,7 +126,7 @@ test.each([
   ['', false],
   [', nor a run since then', true],
 ])('forget leaves an entry of a change whose outcome nobody has found out%s', async (_, runs) => {
-  const world = await written();
+  const world = await inAndOut();
   const config = readFileSync(world.file, 'utf8').replace(/("?timeoutMs"?: ?)\d+/, '$150');
   tamper(world.path, "update change set state = 'sent', ended_at = null where op = 'opt_out'");
   writeFileSync(world.file, config.replace(/("?apiKey"?: ?"?)\w/, '$1other'));
@@ -150,7 +141,7 @@ test.each([
 
 describe('audit verify', () => {
   test('one loss is noted once, by the next run, and stays found', async () => {
-    const world = await written();
+    const world = await inAndOut();
     tamper(logOf(world), 'delete from checkpoint; delete from audit where seq > 1');
     const runs = [await world.call('sync'), await world.call('sync'), await world.call('sync')];
     expect(runs.map(({ err }) => err.includes('entries are lost'))).toEqual([true, false, false]);
@@ -159,7 +150,7 @@ describe('audit verify', () => {
   });
 
   test('an end that was replaced, with a chain that fits, stays found after runs that write', async () => {
-    const world = await written();
+    const world = await inAndOut();
     const db = new Database(logOf(world));
     const [before, last] = db
       .prepare<[], StoredEntry>(
@@ -187,7 +178,7 @@ describe('audit verify', () => {
   });
 
   test('finds a log that was written anew with another key, if the key is known', async () => {
-    const world = await written();
+    const world = await inAndOut();
     const trusted = join(world.folder, 'trusted.pub');
     const key = `${logOf(world)}-key`;
     const pem = execFileSync('openssl', ['pkey', '-in', key, '-pubout']);
@@ -212,7 +203,7 @@ describe('audit verify', () => {
 
 describe('a log that was changed', () => {
   test('is shown and exported with a warning and exit code 1', async () => {
-    const world = await written();
+    const world = await inAndOut();
     tamper(logOf(world), `update audit set body = replace(body, 'none', 'opt_in') where seq = 2`);
     for (const args of [['show', ann], ['export']]) {
       const { code, err, out } = await world.call('audit', ...args);
@@ -225,7 +216,7 @@ describe('a log that was changed', () => {
   });
 
   test('is named even if an entry can no longer be read', async () => {
-    const world = await written();
+    const world = await inAndOut();
     tamper(logOf(world), `update audit set body = '["w",1' where seq = 2`);
     expect((await world.call('audit', 'verify')).code).toBe(1);
     const { code, err } = await world.call('audit', 'show', ann);
@@ -235,7 +226,7 @@ describe('a log that was changed', () => {
 });
 
 test('commands that read leave no files beside what they read', async () => {
-  const world = await written();
+  const world = await inAndOut();
   const folder = dirname(world.path);
   const before = readdirSync(folder);
   expect(before.filter((name) => /-(wal|shm)$/.test(name))).toEqual([]);
@@ -247,7 +238,7 @@ test('commands that read leave no files beside what they read', async () => {
 
 describe('a log that cannot be written', () => {
   test('stops no run: its entries wait, and the next run writes them', async () => {
-    const world = await written();
+    const world = await inAndOut();
     tamper(logOf(world), failing);
     world.people([{ email: bob, news: 'yes' }]);
     const waiting = await world.call('sync');

@@ -1,13 +1,11 @@
 /** Where a worker keeps a mirror: what is done in it, and when it is open. */
-import { sealErasure, createMirrorHost } from '../../src/worker/mirror-host.ts';
+import { sealErasure } from '../../src/worker/mirror-host.ts';
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { sealIn } from '../../src/compose/queues/payload-encryption.ts';
-import type { MirrorLock } from '../../src/worker/mirror-lock.ts';
-import { recordOutages } from '../../src/store/health-file.ts';
-import { systemClock } from '../../src/http/system-clock.ts';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { ann, hubspotMirror, silentShell } from '../support/commands/mirrored-contacts.ts';
+import { ann, hubspotMirror } from '../support/commands/mirrored-contacts.ts';
+import { hostOf } from '../support/worker/mirror-host.ts';
 import { createWorld } from '../support/engine/engine-world.ts';
 
 async function homeOf(
@@ -20,13 +18,10 @@ async function homeOf(
   const doubt = Promise.withResolvers<void>();
   const node = { doubts: () => doubts, doubted: async () => doubt.promise };
   const at = file ?? (await createWorld({ kinds: ['contact'] })).config(lines);
-  const load = () => loadConfig(at, {});
   const stop = new AbortController();
   const said: string[] = [];
   const note = (line: string) => void said.push(line);
-  const shell = { ...silentShell, note, stop: stop.signal, abort: new AbortController().signal };
-  const check = async () => undefined;
-  const lock: MirrorLock = { check, claim, keep };
+  const lock = { check: async () => undefined, claim, keep };
   return {
     stop,
     said,
@@ -35,17 +30,7 @@ async function homeOf(
       doubts += 1;
       doubt.resolve();
     },
-    home: createMirrorHost({
-      config: load(),
-      load,
-      shell,
-      lock,
-      node,
-      clock: systemClock,
-      faults: () => [],
-      outages: recordOutages(load().snapshot, systemClock.now),
-      ended: () => undefined,
-    }),
+    home: hostOf(at, { lock, node, note, stop }),
   };
 }
 

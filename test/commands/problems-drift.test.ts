@@ -48,7 +48,7 @@ describe('problems --drift', () => {
     }
     emulator.seed.template({ name: 'Newsletter of May' });
     emulator.seed.contact({ email: bob });
-    emulator.dashboard.leave(emulator.world.contact(ann)?.id ?? '', 'ch_news');
+    emulator.dashboard.leave(ann, 'ch_news');
     const { groups, of, code } = await driftOf(world, '--exit-code');
     expect(code).toBe(5);
     expect(of('foreign-contact')).toMatchObject({ count: 4 });
@@ -68,7 +68,7 @@ describe('problems --drift', () => {
   test('counts our contacts that vanished or were renamed, and templates that were edited there', async () => {
     const world = await quiet();
     const { emulator } = world;
-    emulator.dashboard.deleteContact(emulator.world.contact(ann)?.id ?? '');
+    emulator.dashboard.deleteContact(ann);
     emulator.dashboard.editTemplate(emulator.world.templates()[0]?.id ?? '', { subject: 'Edited' });
     emulator.dashboard.editContact(bob, { email: 'robert@example.org' });
     const { of } = await driftOf(world, '--addresses');

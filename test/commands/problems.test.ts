@@ -9,7 +9,7 @@ import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-
 async function troubled(): Promise<Mirrored> {
   const world = await mirrored();
   await world.call('sync');
-  world.emulator.dashboard.leave(world.emulator.world.contact(ann)?.id ?? '', 'ch_news');
+  world.emulator.dashboard.leave(ann, 'ch_news');
   world.server.fail(({ body }) => body.subscription === 'opt_out', { is: 'answer', status: 422 });
   world.csv(
     [

@@ -5,13 +5,12 @@ import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-
 
 const reset = (world: Mirrored, ...more: string[]) =>
   world.call('retry', ann, '--read-again', '--reason', 'looks wrong', '--by', 'eva', ...more);
-const idOf = (world: Mirrored): string => world.emulator.world.contact(ann)?.id ?? '';
 
 describe('retry --read-again', () => {
   test('has a fast run read the person, which it would not', async () => {
     const world = await mirrored();
     await world.call('sync');
-    world.emulator.dashboard.leave(idOf(world), 'ch_news');
+    world.emulator.dashboard.leave(ann, 'ch_news');
     const fast = async () => (await world.call('sync', '--fast', '--json')).json.contacts.conflicts;
     expect(await fast()).toBe(0);
     expect((await reset(world, '--json')).json).toEqual({
@@ -122,7 +121,7 @@ test.each([
   async (...words) => {
     const world = await mirrored();
     await world.call('sync');
-    world.emulator.dashboard.leave(world.emulator.world.contact(bob)?.id ?? '', 'ch_news');
+    world.emulator.dashboard.leave(bob, 'ch_news');
     await world.call('sync');
     expect((await world.call(...words)).code).toBe(0);
     const db = new Database(world.path, { readonly: true });

@@ -3,18 +3,16 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
-import { recordOutages } from '../../src/store/health-file.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { isLeased, takeLease } from '../../src/store/database/writer-lease.ts';
 import { openSnapshot } from '../../src/store/open-snapshot.ts';
 import { createMirrorLock } from '../../src/worker/mirror-lock.ts';
-import { createMirrorHost } from '../../src/worker/mirror-host.ts';
 import { openLockStore } from '../../src/compose/queues/lock-store.ts';
 import { createNodeHeartbeat, fleetKeys } from '../../src/compose/queues/node-heartbeat.ts';
 import { connectQuickly } from '../../src/compose/queues/redis-connections.ts';
 import { createCapacity, idleMs } from '../../src/worker/worker-capacity.ts';
 import { virtualClock, untilHolds } from '../support/waiting.ts';
-import { silentShell } from '../support/commands/mirrored-contacts.ts';
+import { hostOf } from '../support/worker/mirror-host.ts';
 import { createWorld, launch } from '../support/engine/engine-world.ts';
 import { sharedRedis } from '../support/redis.ts';
 
@@ -25,8 +23,7 @@ async function stage() {
   const world = await createWorld({ kinds: ['contact'] });
   world.people([{ email: 'ann@example.com', news: 'yes' }]);
   const file = world.config();
-  const load = () => loadConfig(file, {});
-  const config = load();
+  const config = loadConfig(file, {});
   const said: string[] = [];
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
@@ -42,22 +39,12 @@ async function stage() {
       mayMove: false,
       clock: systemClock,
     };
-    const home = createMirrorHost({
-      config,
-      load,
-      shell: {
-        ...silentShell,
-        note: (line) => said.push(line),
-        stop: stop.signal,
-        abort: new AbortController().signal,
-      },
+    const home = hostOf(file, {
+      note: (line) => void said.push(line),
+      stop,
       lock: createMirrorLock(own, place),
       capacity: createCapacity(clock, () => () => true),
       node,
-      clock: systemClock,
-      faults: () => [],
-      outages: recordOutages(config.snapshot, systemClock.now),
-      ended: () => undefined,
     });
     onTestFinished(async () => {
       stop.abort();

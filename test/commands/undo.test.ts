@@ -19,7 +19,7 @@ async function undone(world: Mirrored, run: string, ...more: string[]) {
 const news = (world: Mirrored, who: string) => world.shown(who)?.['ch_news'];
 
 const leave = (world: Mirrored, who: string, channel = 'ch_news') =>
-  world.emulator.dashboard.leave(world.emulator.world.contact(who)?.id ?? '', channel);
+  world.emulator.dashboard.leave(who, channel);
 
 /** A mirror whose first run has created two people. */
 async function created(options: Parameters<typeof mirrored>[0] = {}) {

@@ -155,19 +155,6 @@ describe('an acknowledged change', () => {
     expect(by(true)).toMatchObject({ is: 'opt_out', by: 'platform' });
   });
 
-  test('lets the CRM take back its own opt-out, and never the person’s', () => {
-    const out = [wish({ newsletter: 'no' })];
-    const observed = [shown({ news: 'opt_in' })];
-    const recorded = carryOut(kind, states({ desired: out, observed }));
-    const back = { desired: [wish({ newsletter: 'yes' })], observed: [shown({ news: 'opt_out' })] };
-    expect(steps(kind.decide(states({ ...back, recorded })))).toEqual(['opt_in ch_news → con_1']);
-    const returned = kind.decide(states({ recorded, observed })).note;
-    const leftAgain = kind.decide(
-      states({ recorded: returned, observed: [shown({ news: 'opt_out' })] }),
-    ).note;
-    expect(steps(kind.decide(states({ ...back, recorded: leftAgain })))).toEqual([]);
-  });
-
   test('leads to a new decision after a creation: unwanted channels are opted out at once', () => {
     const desired = [wish({ newsletter: 'yes', product: 'no' })];
     const [change] = kind.decide(states({ desired })).changes;

@@ -4,12 +4,10 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load-config.ts';
 import { openSnapshot } from '../../src/store/open-snapshot.ts';
-import { recordOutages } from '../../src/store/health-file.ts';
-import { createMirrorHost } from '../../src/worker/mirror-host.ts';
 import { createRunRetries } from '../../src/worker/mirror-schedule.ts';
 import type { Tick } from '../../src/config/schema/cron-pattern.ts';
 import { virtualClock, untilHolds } from '../support/waiting.ts';
-import { silentShell } from '../support/commands/mirrored-contacts.ts';
+import { hostOf } from '../support/worker/mirror-host.ts';
 import { createWorld } from '../support/engine/engine-world.ts';
 
 const minuteMs = 60_000;
@@ -29,30 +27,11 @@ async function stage() {
     file,
     text.replace(/"?apiKey"?:\s*"?key_live_world"?/, `"apiKeyFile": "${keyFile}"`),
   );
-  const load = () => loadConfig(file, {});
-  const { snapshot: path } = load();
+  const { snapshot: path } = loadConfig(file, {});
   const stop = new AbortController();
   const clock = virtualClock();
   const serve = () => {
-    const home = createMirrorHost({
-      config: load(),
-      load,
-      outages: recordOutages(path, clock.now),
-      shell: {
-        ...silentShell,
-        stop: stop.signal,
-        abort: new AbortController().signal,
-      },
-      lock: {
-        check: async () => undefined,
-        claim: async () => undefined,
-        keep: async () => true,
-      },
-      node: { doubts: () => 0, doubted: async () => undefined },
-      clock,
-      faults: () => [],
-      ended: () => undefined,
-    });
+    const home = hostOf(file, { clock, stop });
     onTestFinished(async () => {
       stop.abort();
       await home.close();

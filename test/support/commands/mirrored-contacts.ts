@@ -80,6 +80,16 @@ export async function ownOptOut(): Promise<Mirrored> {
   return world;
 }
 
+/** A mirror that has subscribed Ann and opted her out again, each by a run: four audit entries. */
+export async function inAndOut(): Promise<Mirrored> {
+  const world = await mirrored();
+  for (const news of ['yes', 'no']) {
+    world.people([{ email: ann, news }]);
+    await world.call('sync');
+  }
+  return world;
+}
+
 /** The codes of what `status` asks somebody to see to. */
 export async function attentionOf({ call }: Pick<Mirrored, 'call'>): Promise<string[]> {
   const { json } = await call('status', '--json');
