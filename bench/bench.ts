@@ -8,7 +8,8 @@ const name = process.argv[2] ?? '';
 if (names.includes(name)) {
   // The benchmark finds its own arguments where it would find them when run alone.
   process.argv.splice(1, 2, name);
-  await import(`./${name}.ts`);
+  const { main } = await import(`./${name}.ts`);
+  await main?.(process.argv.slice(2));
 } else {
   console.log(`npm run bench <name>, where <name> is one of: ${names.join(', ')}`);
   process.exitCode = name === '' ? 0 : 2;

@@ -12,6 +12,7 @@
 import type { ChildProcess } from 'node:child_process';
 import pLimit from 'p-limit';
 import { algorithms, type Limit } from '../src/emulator/limits/route-limits.ts';
+import { playFleet } from '../test/support/rate-limit/limit-scenario.ts';
 import { leastMs } from '../test/support/rate-limit/limit-servers.ts';
 import { anyRedis } from '../test/support/redis.ts';
 import type { ClientDone, ClientTask } from './rate/client.ts';
@@ -20,6 +21,7 @@ import { ask, begin } from './stage/child.ts';
 import { folderOf, sync } from './stage/mirror.ts';
 import type { Latency } from './stage/network.ts';
 import { open } from './stage/open.ts';
+import type { Row } from './stage/row.ts';
 
 const limit: Limit = { requests: 200, windowSeconds: 2 };
 const requests = 1_950;
@@ -43,7 +45,7 @@ const companies: readonly Company[] = [
   { name: 'four-redis', processes: 4, foreign: 0, shares: true },
 ];
 
-interface Row {
+interface Measurement {
   client: string;
   company: Company;
   algorithm: string;
@@ -61,19 +63,60 @@ interface Measured {
 /** Started when it is first needed. */
 let started: ReturnType<typeof anyRedis> | undefined;
 
-const words = process.argv.slice(2);
 const known = [...Object.keys(clients), ...companies.map(({ name }) => name), ...names(algorithms)];
-const strange = words.filter((word) => ![...known, 'reserve', 'sync'].includes(word));
-if (strange.length > 0) {
-  console.error(`${strange.join(', ')}: choose from ${[...known, 'reserve', 'sync'].join(', ')}`);
-  process.exitCode = 2;
-} else {
+
+export async function main(words: readonly string[]): Promise<void> {
+  const strange = words.filter((word) => ![...known, 'reserve', 'sync'].includes(word));
+  if (strange.length > 0) {
+    console.error(`${strange.join(', ')}: choose from ${[...known, 'reserve', 'sync'].join(', ')}`);
+    process.exitCode = 2;
+    return;
+  }
   const chosen = words.filter((word) => known.includes(word));
   const isMatrix = words.length === 0 || chosen.length > 0;
-  if (isMatrix) for (const company of companies.filter(among(chosen))) await compare(company);
+  if (isMatrix) for (const company of companies.filter(among(chosen))) await show(company, chosen);
   if (words.length === 0 || words.includes('reserve')) await showReserve();
   if (words.length === 0 || words.includes('sync')) await showSync();
   await (await started)?.close();
+}
+
+/** A row for each client in a company: over all algorithms, or those that are chosen. */
+export async function rate(name: string, ...chosen: string[]): Promise<Row[]> {
+  const company = companies.find((one) => one.name === name);
+  if (!company) throw new Error(`${name} is no company`);
+  const rows: Row[] = [];
+  for await (const { client, measured } of compare(company, chosen)) {
+    const ratios = measured.map(({ ratio }) => ratio);
+    const refused = measured.map(({ refusedShare }) => refusedShare * 100);
+    rows.push({
+      what: `${requests} requests, ${limit.requests} in ${limit.windowSeconds} s, ${name}: ${client}`,
+      result: `${range(refused, 1)} % refused`,
+      beside: 'the least time',
+      ratio: range(ratios, 2),
+    });
+  }
+  await (await started)?.close();
+  started = undefined;
+  return rows;
+}
+
+/** What a budget that many processes share costs in Redis, in virtual time. */
+export async function shared(processes = 200): Promise<Row[]> {
+  const job = { processes, limit: { requests: 20, windowSeconds: 1 }, requests: 390, seed: 2 };
+  const { ratio, refused, trips } = await playFleet({ ...job, algorithm: 'gcra' });
+  return [
+    {
+      what: `${processes} processes share 20 in 1 s, in virtual time`,
+      result: `${trips.toFixed(1)} round trips to Redis a request, ${refused} refused`,
+      beside: 'the least time',
+      ratio: ratio.toFixed(2),
+    },
+  ];
+}
+
+function range(values: readonly number[], digits: number): string {
+  const [least, most] = [Math.min(...values).toFixed(digits), Math.max(...values).toFixed(digits)];
+  return least === most ? least : `${least} to ${most}`;
 }
 
 /** Chosen when it is named, or when nothing of its sort is. */
@@ -91,19 +134,23 @@ function names(all: readonly { name: string }[]): string[] {
 }
 
 /** One table: a line for each client, all algorithms side by side. */
-async function compare(company: Company): Promise<void> {
-  const chosen = words.filter((word) => known.includes(word));
+async function show(company: Company, chosen: readonly string[]): Promise<void> {
   const counted = names(algorithms.filter(among(chosen)));
-  const all = Object.keys(clients).map((name) => ({ name }));
   console.log(`\n| ${company.name} | ${counted.join(' | ')} |`);
   console.log(`|---${'|---'.repeat(counted.length)}|`);
+  for await (const { client, measured } of compare(company, chosen)) {
+    console.log(`| ${client} | ${measured.map(shown).join(' | ')} |`);
+  }
+}
+
+async function* compare(company: Company, chosen: readonly string[]) {
+  const counted = names(algorithms.filter(among(chosen)));
+  const all = Object.keys(clients).map((name) => ({ name }));
   for (const client of names(all.filter(among(chosen)))) {
     if (company.shares && client !== 'ours') continue;
     const rows = counted.map((algorithm) => ({ client, company, algorithm, reserve: 0 }));
-    const cellOf = async (row: Row) => shown(await measure(row));
     const atOnce = pLimit(company.shares ? 1 : rows.length);
-    const cells = await atOnce.map(rows, cellOf);
-    console.log(`| ${client} | ${cells.join(' | ')} |`);
+    yield { client, measured: await atOnce.map(rows, measure) };
   }
 }
 
@@ -153,7 +200,7 @@ async function showSync(): Promise<void> {
   );
 }
 
-async function measure(row: Row): Promise<Measured> {
+async function measure(row: Measurement): Promise<Measured> {
   const { client, company, algorithm, reserve } = row;
   const platform = await open({ limits: [limitOf('contacts.retrieve')], algorithm, latency });
   const redis = company.shares && (await redisUrl());
@@ -177,7 +224,10 @@ async function redisUrl(): Promise<string> {
   return (await started).url;
 }
 
-function summed(done: readonly ClientDone[], { company, algorithm, reserve }: Row): Measured {
+function summed(
+  done: readonly ClientDone[],
+  { company, algorithm, reserve }: Measurement,
+): Measured {
   const beganMs = Math.min(...done.map((one) => one.beganMs));
   const endedMs = Math.max(...done.map((one) => one.endedMs));
   const share = 1 - company.foreign - reserve;

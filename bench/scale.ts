@@ -21,30 +21,35 @@ import { ask, begin } from './stage/child.ts';
 import { folderOf, rows, sync, type Folder, type Ran } from './stage/mirror.ts';
 import { open } from './stage/open.ts';
 import type { Traffic } from './stage/platform.ts';
+import { compared, median, printTable, type Row } from './stage/row.ts';
 
 const unlimited = ['*=999999999/1'];
 const parts = { fast, full, enrol, log };
 const isPart = (word: string): word is keyof typeof parts => Object.hasOwn(parts, word);
 
-const words = process.argv.slice(2);
-const size = words.map(Number).find((number) => number > 0);
-const chosen = words.filter(isPart);
-if (words.length > chosen.length + (size === undefined ? 0 : 1)) {
-  console.error(`choose from ${Object.keys(parts).join(', ')}, and a number of people`);
-  process.exitCode = 2;
-} else {
-  for (const part of chosen.length > 0 ? chosen : Object.keys(parts).filter(isPart)) {
-    await parts[part](size);
+export async function main(words: readonly string[]): Promise<void> {
+  const size = words.map(Number).find((number) => number > 0);
+  const chosen = words.filter(isPart);
+  if (words.length > chosen.length + (size === undefined ? 0 : 1)) {
+    console.error(`choose from ${Object.keys(parts).join(', ')}, and a number of people`);
+    process.exitCode = 2;
+    return;
   }
+  const all = chosen.length > 0 ? chosen : Object.keys(parts).filter(isPart);
+  await printTable(all.map((part) => async () => parts[part](size)));
 }
 
-async function fast(people = 1_000_000): Promise<void> {
+export async function fast(people = 1_000_000): Promise<Row[]> {
   const few = await unchanged(people / 10);
-  const many = await unchanged(people);
-  tell(`a fast run over ${people} unchanged people`, many.ran, [
-    ratio('time', many.ran.endedMs - many.ran.beganMs, { floor: many.floorMs, unit: 'ms' }),
-    ratio('memory', many.ran.peakMb, { floor: few.ran.peakMb, unit: 'MB' }),
-  ]);
+  const { ran, floorMs } = await unchanged(people);
+  const peer = 'csv-parse, an insert a row, a join';
+  const wholeMs = ran.endedMs - ran.beganMs;
+  const fewer = { least: few.ran.peakMb, unit: 'MB', peer: `${people / 10} people` };
+  return [
+    compared(`fast run, ${people} unchanged`, wholeMs, { least: floorMs, unit: 'ms', peer }),
+    compared('its memory', ran.peakMb, fewer),
+    standstill(ran),
+  ];
 }
 
 /** The floor first and the run next, on the same file. */
@@ -64,7 +69,7 @@ async function unchanged(people: number): Promise<{ ran: Ran; floorMs: number }>
   return { ran, floorMs };
 }
 
-async function full(people = 100_000): Promise<void> {
+export async function full(people = 100_000): Promise<Row[]> {
   const platform = await open({ limits: unlimited, people });
   const folder = await folderOf(platform.url, people);
   await sync(folder);
@@ -77,18 +82,23 @@ async function full(people = 100_000): Promise<void> {
   const ran = await sync(folder);
   const listing = (await traffic(platform.child))['GET /api/contacts/list'];
   await close(folder, platform.child);
-  tell(`a full run over ${people} unchanged people`, ran, [
-    ratio('listing', listing?.ms ?? 0, { floor: bare.ms, unit: 'ms' }),
-    `${ran.summary.requests.total} requests for ${pages - 1} pages`,
-  ]);
+  const least = { least: bare.ms, unit: 'ms', peer: 'undici and JSON.parse' };
+  return [
+    compared(`full run, ${people} unchanged: its listing`, listing?.ms ?? 0, least),
+    { what: 'its requests', result: `${ran.summary.requests.total} for ${pages - 1} pages` },
+    standstill(ran),
+  ];
 }
 
 /** Of few people and of more: autocannon gains more than we do by having warmed up. */
-async function enrol(people?: number): Promise<void> {
-  for (const so of people === undefined ? [1_950, 10_000] : [people]) await firstLoad(so);
+export async function enrol(people?: number): Promise<Row[]> {
+  const sizes = people === undefined ? [1_950, 10_000] : [people];
+  const rows: Row[] = [];
+  for (const size of sizes) rows.push(...(await firstLoad(size)));
+  return rows;
 }
 
-async function firstLoad(people: number): Promise<void> {
+async function firstLoad(people: number): Promise<Row[]> {
   const route = 'POST /api/contacts/channel';
   const loaded = await open({ limits: unlimited, people: 0 });
   const task: LoadTask = { url: loaded.url, people, connections: 32 };
@@ -102,14 +112,15 @@ async function firstLoad(people: number): Promise<void> {
   const applied = (await traffic(platform.child))[route];
   await close(folder, platform.child);
   const perSecond = (one = { requests: 0, ms: 1 }): number => (one.requests * 1000) / one.ms;
-  const floor = perSecond(load);
-  tell(`a first load of ${people} people`, ran, [
-    ratio('enrolments', perSecond(applied), { floor, unit: '/s' }),
-  ]);
+  const least = { least: perSecond(load), unit: 'a second', peer: 'autocannon' };
+  return [
+    compared(`first load, ${people} people, no limit`, perSecond(applied), least),
+    standstill(ran),
+  ];
 }
 
 /** The medians of first loads with the log of requests and without it. */
-async function log(people = 5_000): Promise<void> {
+async function log(people = 5_000): Promise<Row[]> {
   const turns = 5;
   const [logged, bare]: [Ran[], Ran[]] = [[], []];
   for (let turn = 0; turn < turns * 2; turn += 1) {
@@ -120,35 +131,24 @@ async function log(people = 5_000): Promise<void> {
     (isLogged ? logged : bare).push(await sync(folder));
     await close(folder, platform.child);
   }
-  const of = (value: (ran: Ran) => number) =>
-    [median(logged.map(value)), { floor: median(bare.map(value)), unit: 'ms' }] as const;
-  const [ran] = logged;
-  if (!ran) return;
-  tell(`a first load of ${people} people with the log of requests, and without it`, ran, [
-    ratio('time', ...of(({ summary }) => summary.ms)),
-    ratio('computing', ...of(({ computedMs }) => computedMs)),
-  ]);
+  const what = `first load, ${people} people, with the log of requests`;
+  const beside = (name: string, value: (ran: Ran) => number): Row => {
+    const least = { least: median(bare.map(value)), unit: 'ms', peer: 'without it' };
+    return compared(`${what}: ${name}`, median(logged.map(value)), least);
+  };
+  return [
+    beside('time', ({ summary }) => summary.ms),
+    beside('computing', ({ computedMs }) => computedMs),
+  ];
 }
 
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
-}
-
-function ratio(what: string, value: number, of: { floor: number; unit: string }): string {
-  const { floor, unit } = of;
-  const [mine, least] = [Math.round(value), Math.round(floor)];
-  return `${what} ${mine} ${unit} / ${least} ${unit} = ${(value / floor).toFixed(2)}`;
-}
-
-function tell(what: string, ran: Ran, lines: readonly string[]): void {
-  const { peakMb, longestMs, busiestMs } = ran;
-  console.log(`\n${what}`);
-  for (const line of lines) console.log(`  ${line}`);
-  console.log(`  at most ${Math.round(peakMb)} MB`);
-  console.log(
-    `  the event loop stood still for at most ${Math.round(longestMs)} ms, ` +
-      `computing ${Math.round(busiestMs)} ms of it`,
-  );
+/** How large the process was, and for how long its event loop stood still. */
+function standstill({ peakMb, longestMs, busiestMs }: Ran): Row {
+  const [longest, busiest] = [Math.round(longestMs), Math.round(busiestMs)];
+  return {
+    what: 'its process',
+    result: `${Math.round(peakMb)} MB; stood still for ${longest} ms, computing ${busiest} of it`,
+  };
 }
 
 async function close(folder: Folder, child: ChildProcess): Promise<void> {
