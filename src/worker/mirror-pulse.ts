@@ -42,7 +42,12 @@ async function beat(options: PulseOptions): Promise<void> {
   const { config, outages, probe, away } = options;
   const note = (part: Parameters<OutageRecord['works']>[0], why: string | undefined): void => {
     if (why === undefined) outages.works(part, true);
-    else outages.failed(part, { reason: why }, 'probe');
+    else
+      outages.failed(
+        part,
+        why.endsWith(missing) ? { reason: why, fix: present } : { reason: why },
+        'probe',
+      );
   };
   note('disk', whyFull(config.snapshot));
   note('redis', away());
@@ -74,8 +79,11 @@ type Source =
 async function whySourceAway(source: Source, probe: Probe): Promise<string | undefined> {
   if (!('path' in source)) return probe(source.url);
   if (placeOf(source.path) !== 'file') return probe(source.path);
-  return existsSync(source.path) ? undefined : `${source.path} is not there`;
+  return existsSync(source.path) ? undefined : `${source.path}${missing}`;
 }
+
+const missing = ' is not there';
+const present = 'put the file there, or correct its path in the configuration';
 
 /** Returns why the host of a URL takes no connection; undefined if it does, or none is named. */
 export type Probe = (url: string) => Promise<string | undefined>;

@@ -89,6 +89,10 @@ test('a search names the mirrors that it cannot look into, and counts mirrors', 
   expect(await find('nobody@example.com')).toContain('No mirror that was searched has a record');
   expect(await find('#12')).toContain('Type the whole address, a CRM id or a hash');
   expect(await find('broken')).toMatch(/well: The record of the CRM .* cannot be used: /);
+  await page.goto('/');
+  expect(await page.getByRole('row', { name: 'well' }).innerText()).toMatch(
+    /In sync, but\s[^]*1 person with a record that cannot be used/,
+  );
   expect(running.failures).toEqual([]);
 });
 
@@ -111,6 +115,14 @@ test('what has changed since yesterday stands by day, over mirrors and in one', 
   expect(await section.innerText()).toMatch(/1\s+2 created, 1 opted out|2 created/);
   await page.goto('/since?day=2031-01-01');
   await page.getByText('No run has changed anything in this time.').waitFor();
+  await page.goto('/');
+  await page.getByText('Pause or resume these 3 mirrors').click();
+  await page.getByLabel('Reason').fill('maintenance');
+  await page.getByRole('button', { name: 'Pause 3 mirrors' }).click();
+  const answer = page.getByRole('status');
+  expect(await answer.innerText()).toMatch(/^3 mirrors paused\.\s+Each of them$/);
+  await answer.getByText('Each of them').click();
+  await answer.getByText('well is paused').waitFor();
   expect(complaints).toEqual([]);
 });
 

@@ -43,8 +43,13 @@ export interface AccessRules {
   secureHost: string | undefined;
 }
 
-/** How the answer of an action is shown: done, failed, or neither. */
-export type FlashKind = 'good' | 'bad' | 'busy';
+/** What an action has answered: it is done, failed, or neither. */
+export interface Flash {
+  kind: 'good' | 'bad' | 'busy';
+  lines: string[];
+  /** The details, which are folded. */
+  folded?: string[];
+}
 
 /** What a session remembers of a user. */
 export interface SessionUser {
@@ -61,8 +66,8 @@ declare module 'fastify' {
     usedAt?: number;
     /** The user that a proxy has named, for the limit of sessions only. */
     proxied?: string;
-    /** What the last action answered; shown once. */
-    flash?: { kind: FlashKind; lines: string[] };
+    /** Shown once. */
+    flash?: Flash;
   }
 }
 

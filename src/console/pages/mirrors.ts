@@ -94,9 +94,7 @@ export async function showMirrors(
   const well = there.length > 0 ? 'The mirrors here are well' : 'All mirrors are well';
   const needs = urgent === 1 ? '1 mirror needs attention' : `${urgent} mirrors need attention`;
   const csrf = csrfOf(reply, request.visitor);
-  const toWorkers = html`<p><a href="/fleet">The workers that serve them</a></p>`;
-  const workersLink = fleets.length > 0 ? toWorkers : '';
-  const sinceLink = html`<p><a href="/since">What has changed since yesterday</a></p>`;
+  const toWorkers = html`<a href="/fleet">The workers that serve them</a>`;
   const pageLink = (mirror: string): string => `/m/${mirror}`;
   const away = there.map(({ config: { mirror } }) => mirror);
   const sections = [stopped, ...mirrorsSections(shown, false), awaySection(away)];
@@ -111,12 +109,17 @@ export async function showMirrors(
   const forms = (name: string): Html | '' => {
     const mirror = here.find(({ config }) => config.mirror === name);
     const fix = fixes.get(name) ?? '';
-    return mirror && fix !== '' ? html`<br /><small>${consoleText({ mirror }, fix)}</small>` : '';
+    return mirror && fix !== ''
+      ? html`<small class="note">${consoleText({ mirror }, fix)}</small>`
+      : '';
   };
   await sendPage(request, reply, {
     title: urgent === 0 ? well : needs,
     csrf,
-    body: html`${workersLink} ${sinceLink}
+    body: html`<div class="row">
+        <a href="/since">What has changed since yesterday</a>
+        ${fleets.length > 0 ? toWorkers : ''}
+      </div>
       <div class="row">
         ${personForm('')}
         <form class="action" method="get" action="/">
@@ -124,12 +127,12 @@ export async function showMirrors(
           ${textField('Name of the mirror', { name: 'name', value: name, isOptional: true })}
           <button class="second">Filter</button>
         </form>
+        ${steeringForm(request, csrf, shown)}
       </div>
       <div id="mirrors" data-refresh="10">
         <p class="filters">${link('', `All ${named.length}`)} ${counts}</p>
         ${sectionsHtml(sections, { pageLink, forms })}
-      </div>
-      ${steeringForm(request, csrf, shown)}`,
+      </div>`,
   });
 }
 
@@ -279,7 +282,7 @@ function steeringForm(
   const stop = html`<button class="grave" name="what" value="stop">
     Pause, and stop ${counted(runs, 'run')}
   </button>`;
-  return html`<details>
+  return html`<details class="inline">
     <summary>Pause or resume ${all.length === 1 ? 'it' : `these ${which}`}</summary>
     <form class="action" method="post" action="/steer">
       <input type="hidden" name="csrf" value="${csrf}" />
@@ -312,17 +315,21 @@ export async function steerMirrors(
   const { what, reason, mirrors: asked } = formOf(request, steered);
   const wanted = asked.split(' ');
   const lines: string[] = [];
+  /** What needs no attention, such as: acme is paused. */
+  const usual: string[] = [];
   let isDone = true;
   for (const { config, run } of mirrors) {
     if (!wanted.includes(config.mirror)) continue;
     const argv = what === 'stop' ? ['pause', '--stop'] : [what];
     const { code, lines: said } = await run(visitor, [...argv, `--reason=${reason}`]);
     isDone &&= code === 0;
-    lines.push(
-      ...(code === 0 ? [said.join(' ')] : said.map((line) => `${config.mirror}: ${line}`)),
-    );
+    if (code === 0) (said.length > 1 ? lines : usual).push(said.join(' '));
+    else lines.push(...said.map((line) => `${config.mirror}: ${line}`));
   }
-  request.session.set('flash', { kind: isDone ? 'good' : 'bad', lines });
+  const done = `${counted(usual.length, 'mirror')} ${what === 'resume' ? 'resumed' : 'paused'}.`;
+  const answer =
+    usual.length > 1 ? { lines: [...lines, done], folded: usual } : { lines: [...lines, ...usual] };
+  request.session.set('flash', { kind: isDone ? 'good' : 'bad', ...answer });
   await reply.redirect('/', 303);
 }
 

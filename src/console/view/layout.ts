@@ -6,7 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
-import type { FlashKind } from '../access/access-rules.ts';
+import type { Flash } from '../access/access-rules.ts';
 import { html, type Html, prose, raw } from '../../views/render/html.ts';
 import { textField } from './form.ts';
 
@@ -65,10 +65,7 @@ function jumpDialog(mirror: SentPage['mirror']): Html {
 /** The line that an action answers whose progress the overview shows. */
 export const runBegun = 'The run has begun. The overview shows its progress.';
 
-function notice(
-  { kind, lines }: { kind: FlashKind; lines: readonly string[] },
-  overview = '/',
-): Html {
+function notice({ kind, lines, folded = [] }: Flash, overview = '/'): Html {
   const shown = (line: string): Html =>
     line === runBegun
       ? html`The run has begun. <a href="${overview}">The overview</a> shows its progress.`
@@ -77,6 +74,14 @@ function notice(
   const isReport = lines.some((line) => /\S {3,}\S/.test(line));
   return html`<div class="flash ${kind}" role="status" tabindex="0">
     ${isReport ? html`<pre>${lines.join('\n')}</pre>` : lines.map((line) => html`<p>${shown(line)}</p>`)}
+    ${
+      folded.length === 0
+        ? ''
+        : html`<details>
+            <summary>Each of them</summary>
+            ${folded.map((line) => html`<p>${shown(line)}</p>`)}
+          </details>`
+    }
   </div>`;
 }
 

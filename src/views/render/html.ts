@@ -208,7 +208,7 @@ const signStyles: Readonly<Record<Sign, string>> = {
 };
 
 function notesHtml(notes: readonly Text[], reader: HtmlReader): Html {
-  return html`${notes.map((note) => html`<br /><small class="quiet">${textHtml(note, reader)}</small>`)}`;
+  return html`${notes.map((note) => html`<small class="quiet note">${textHtml(note, reader)}</small>`)}`;
 }
 
 function happeningHtml({ at, title, facts, texts = [] }: Happening, reader: HtmlReader): Html {

@@ -29,15 +29,12 @@ import type { CurrentStatus, ToldOutage } from './status-document.ts';
  */
 type Cause = readonly [Trouble, begins: string, ends: string, is?: 'present'] | null;
 
-/** The causes by their codes, worst first. The codes stay the same even if the wording changes. */
+/**
+ * The causes by their codes, worst first: what stops the opt-outs of everybody stands above what
+ * stops those of some. The codes stay the same even if the wording changes. */
 const table = {
   snapshot_unreadable: ['failed', 'the snapshot cannot be read', 'the snapshot can be read again'],
   ledger: ['failed', 'the memory is refused', 'the memory is in order'],
-  opt_outs_unreadable: [
-    'unreadable',
-    'an opt-out of the CRM may be waiting',
-    'every opt-out of the CRM can be read again',
-  ],
   opt_outs_refused: ['failed', 'opt-outs could not be applied', 'every opt-out is applied'],
   worker_dead: ['failed', 'no worker serves it', 'a worker serves it again'],
   disk_full: ['failed', 'the disk is full', 'the disk has space again', 'present'],
@@ -56,6 +53,11 @@ const table = {
     'present',
   ],
   source_away: ['failed', 'the CRM cannot be read', 'the CRM can be read again', 'present'],
+  opt_outs_unreadable: [
+    'unreadable',
+    'an opt-out of the CRM may be waiting',
+    'every opt-out of the CRM can be read again',
+  ],
   templates_away: [
     'failed',
     'the templates cannot be read',
@@ -465,6 +467,12 @@ export function outageLines(outages: readonly ToldOutage[], at: string): Attenti
         since,
       };
     });
+}
+
+/** Returns why something cannot be reached now; undefined if that is not the cause. */
+export function outageReason({ outages }: CurrentStatus, code: string): string | undefined {
+  return outages.find(({ part, endedAt }) => endedAt === null && outageWords[part].code === code)
+    ?.reason;
 }
 
 /** Returns whether runs failed because of an outage, even one that is over, at this time. */

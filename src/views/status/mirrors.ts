@@ -17,12 +17,14 @@ import {
   attentionOf,
   causes,
   outageLines,
+  outageReason,
   rank,
   unreadable,
   worstFirst,
 } from './attention.ts';
 import { type CurrentStatus, readCurrentStatus, statusWithoutSnapshot } from './status-document.ts';
 import {
+  exceptions,
   heldRecords,
   type MirrorState,
   mirrorStates,
@@ -112,7 +114,9 @@ export function sortMirrors<One extends Standing>(mirrors: readonly One[]): One[
   const place = (one: Standing): number => {
     const [worst] = one.attention;
     const state = stateOf(one);
-    return state === 'attention' && worst ? rank(worst.code) : 1_000 + order.indexOf(state);
+    if (state === 'attention' && worst) return rank(worst.code);
+    const isBut = state === 'well' && exceptions(one.status) !== '';
+    return 1_000 + 2 * order.indexOf(state) - (isBut ? 1 : 0);
   };
   return mirrors.toSorted(
     (a, b) => place(a) - place(b) || a.status.mirror.localeCompare(b.status.mirror),
@@ -130,7 +134,7 @@ export function countStates(mirrors: readonly Standing[]): [MirrorState, number]
  * commands; a browser has links instead. The id of a row is the mirror.
  */
 export function mirrorsSections(mirrors: readonly ShownMirror[], saysFix = true): Section[] {
-  const hasWorkers = mirrors.some(({ worker }) => worker !== undefined);
+  const hasWorkers = new Set(mirrors.map(({ worker }) => worker)).size > 1;
   const columns = [
     names('Mirror'),
     'State',
@@ -176,14 +180,13 @@ export function fixOf(one: Standing): string {
 function causeWords(one: Standing): string {
   const { status, attention } = one;
   const [worst, ...others] = attention;
-  if (!worst || stateOf(one) === 'first') {
-    const problems = problemCount(status);
-    return problems === 0 ? '' : `${counted(problems, 'record')} with a problem`;
-  }
+  if (!worst || stateOf(one) === 'first') return exceptions(status);
   const words = causes[worst.code]?.[1];
   if (words === undefined) return worst.text;
   const since = worst.since === null ? '' : `, for ${ago(worst.since, status.at)}`;
-  return `${words}${since}${others.length === 0 ? '' : ` (and ${others.length} more)`}`;
+  const reason = outageReason(status, worst.code);
+  const why = reason === undefined ? '' : `: ${reason}`;
+  return `${words}${since}${why}${others.length === 0 ? '' : ` (and ${others.length} more)`}`;
 }
 
 function noteWords(

@@ -284,9 +284,25 @@ export function stateWord(
   // Some of what a plan withheld is approved, and no run has sent it yet.
   const isApproved = held.some(({ ready }) => guardNames.some((of) => ready[of] > 0));
   if (isApproved) return say('approved', 'busy', 'Approved changes await a run');
-  const problems = problemCount(status);
-  const except = problems === 0 ? '' : `, except ${counted(problems, 'record')} with a problem`;
-  return say('well', 'good', `In sync${except}`);
+  const but = exceptions(status);
+  return but === ''
+    ? say('well', 'good', 'In sync')
+    : say('well', 'busy', `In sync, but ${but}`, 'In sync, but');
+}
+
+/** Names the records that are not as the source states them, and need nobody at once. */
+export function exceptions({ conflicts, rejected, invalid, rejections }: CurrentStatus): string {
+  const words = (of: CurrentStatus['invalid'], people: string, templates: string): string[] => [
+    ...(of?.contacts ? [`${countWords('contact', of.contacts)} ${people}`] : []),
+    ...(of?.templates ? [`${countWords('template', of.templates)} ${templates}`] : []),
+  ];
+  const byHand = rejections.map((held) => heldWords(held)).filter((one) => one !== '');
+  return [
+    ...words(conflicts, 'in conflict', conflicts?.templates === 1 ? 'differs' : 'differ'),
+    ...words(rejected, 'refused by the platform', 'refused by the platform'),
+    ...words(invalid, 'with a record that cannot be used', 'that cannot be used'),
+    ...byHand.map((one) => `${one} rejected by hand`),
+  ].join(', ');
 }
 
 export function problemCount({ conflicts, rejected, invalid }: CurrentStatus): number {
