@@ -140,9 +140,14 @@ const longRestMs = 600_000;
 
 /**
  * Returns the line in full, such as "reading the CRM: 120,000 rows (48 %), 12,000/s, 11 s left",
- * and then shorter forms of it for narrow terminals. `now` is in milliseconds since the epoch.
+ * and then shorter forms of it for narrow terminals. `now` is in milliseconds since the epoch, and
+ * `clock` writes such a time.
  */
-export function progressForms(measured: Measured, now: number): [string, ...string[]] {
+export function progressForms(
+  measured: Measured,
+  now: number,
+  clock = timeOfDay,
+): [string, ...string[]] {
   const { phase, kind, perSecond, leftMs, quietMs } = measured;
   const reading = kind === 'contact' ? 'reading the CRM' : `reading the ${kind}s`;
   const phases: Readonly<Record<string, string>> = { reading, listing: 'listing the platform' };
@@ -156,7 +161,7 @@ export function progressForms(measured: Measured, now: number): [string, ...stri
   // What should be over, and is waited for, takes nobody knows how long.
   const isKnown = leftMs !== null && leftMs >= (isQuiet ? longQuietMs : 1);
   const left = isKnown ? [`${lasting(leftMs)} left`] : [];
-  const end = isKnown && leftMs >= longRestMs ? [`done at about ${timeOfDay(now + leftMs)}`] : [];
+  const end = isKnown && leftMs >= longRestMs ? [`done at about ${clock(now + leftMs)}`] : [];
   const whoms: Readonly<Record<string, string>> = { reading: ' for the CRM', deciding: '' };
   const whom = whoms[phase] ?? ' for the platform';
   const quietFor = lasting(Math.floor(quietMs / 1000) * 1000);

@@ -4,6 +4,7 @@ import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import { ann, mirrored } from '../support/commands/mirrored-contacts.ts';
 import { refusing } from '../support/commands/notice-receivers.ts';
+import { dayText } from '../../src/compose/output/format-values.ts';
 import { untilHolds } from '../support/waiting.ts';
 import { faultsOf, look, startConsole, viewer } from '../support/console/running-console.ts';
 
@@ -104,12 +105,15 @@ test('what has changed since yesterday stands by day, over mirrors and in one', 
   );
   await page.getByRole('link', { name: 'What has changed since yesterday' }).click();
   await page.getByRole('heading', { name: 'Since yesterday' }).waitFor();
-  const today = new Date().toISOString().slice(0, 10);
+  const today = dayText(new Date().toISOString());
+  const main = page.locator('main');
+  expect(await main.innerText()).toMatch(/In all, 3 runs: \d+ created/);
+  await main.getByRole('heading', { name: 'Failed runs' }).waitFor();
   const rows = page.locator('tbody tr');
   expect(await rows.count()).toBe(3);
   expect(await rows.locator('th').allInnerTexts()).toEqual([today, today, today]);
   expect(await faultsOf(page)).toEqual([]);
-  await page.getByRole('link', { name: 'well' }).click();
+  await rows.getByRole('link', { name: 'well' }).click();
   expect(await page.locator('h1').innerText()).toBe('Runs');
   const section = page.locator('section', { hasText: 'Changes by day' });
   expect(await section.innerText()).toMatch(/1\s+2 created, 1 opted out|2 created/);
@@ -123,6 +127,9 @@ test('what has changed since yesterday stands by day, over mirrors and in one', 
   expect(await answer.innerText()).toMatch(/^3 mirrors paused\.\s+Each of them$/);
   await answer.getByText('Each of them').click();
   await answer.getByText('well is paused').waitFor();
+  await page.goto('/since');
+  const decisions = page.locator('section', { hasText: 'Decisions' });
+  expect(await decisions.innerText()).toContain('paused the mirror: maintenance');
   expect(complaints).toEqual([]);
 });
 

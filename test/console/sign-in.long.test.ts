@@ -201,7 +201,7 @@ test('an operator adds, changes and shuts out users, but never the last operator
   expect(await faultsOf(page)).toEqual([]);
   await row('olga').getByRole('button', { name: 'Make viewer' }).click();
   expect(await flash.innerText()).toContain('olga is the last operator');
-  await row('vera').getByRole('button', { name: 'Shut out' }).click();
+  await row('vera').getByRole('button', { name: 'Disable' }).click();
   expect(await row('vera').innerText()).toContain('may not sign in');
   expect(await as(vera)).toBe(303);
   await page.getByLabel('Name').fill('kim');
@@ -214,10 +214,13 @@ test('an operator adds, changes and shuts out users, but never the last operator
   await row('kim').getByRole('button', { name: 'New password' }).click();
   expect(await flash.innerText()).not.toContain(password);
   expect(await as(kim)).toBe(303);
-  await row('vera').getByRole('button', { name: 'Let in again' }).click();
+  await row('vera').getByRole('button', { name: 'Enable' }).click();
   expect(await as(vera)).toBe(200);
   await page.goto('/m/world/audit');
-  const entries = page.locator('.timeline > li', { hasText: 'olga (console) changed a user' });
+  const entries = page.locator('.timeline > li', {
+    hasText: 'olga (console) changed the console user',
+  });
+  await entries.getByText('changed the console user kim: added as viewer').waitFor();
   const told = (await entries.locator('tr', { hasText: 'about' }).allTextContents()).join();
   for (const what of ['vera: may not sign in', 'kim: added as viewer', 'kim: a new password'])
     expect(told).toContain(what);

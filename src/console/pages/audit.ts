@@ -14,6 +14,7 @@ import {
   pendingDecisions,
 } from '../../views/audit/entry-document.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
+import { statusWords } from '../../views/status/run-sections.ts';
 import { html, type Html, prose, sectionsHtml } from '../../views/render/html.ts';
 import { personIn, personLink, readerOf } from '../view/console-text.ts';
 import { actionForm, filterForm, pageLinks, textField, withQuery } from '../view/form.ts';
@@ -85,7 +86,7 @@ async function auditContent(request: PageRequest, found: Html | '' = '') {
 
 const noLog = html`<p class="quiet">There is none yet. The first run that writes begins it.</p>`;
 
-function entriesOf(request: PageRequest, { snapshot }: Seen, log: AuditLog): Html {
+function entriesOf(request: PageRequest, { snapshot, names: known }: Seen, log: AuditLog): Html {
   const { query } = request;
   const before = Number(query['before'] ?? Number.NaN);
   const end = Number.isSafeInteger(before) ? before : Number.MAX_SAFE_INTEGER;
@@ -121,15 +122,32 @@ function entriesOf(request: PageRequest, { snapshot }: Seen, log: AuditLog): Htm
   const listed = rows.slice(0, shown);
   const last = listed.at(-1)?.seq ?? 0;
   const none = html`<p class="quiet">No entry.</p>`;
+  const who = key === undefined ? '' : known({ kind: 'contact', key });
   return html`${
+    who === '' || !snapshot
+      ? ''
+      : html`<p>
+          Entries about <a href="${personLink(request, snapshot, key ?? '')}">${who}</a> only.
+        </p>`
+  }
+  ${
     listed.length + pending.length === 0
       ? none
       : html`<ol class="timeline">
           ${pending.map((entry) => item(entry))}
-          ${listed.map((row) => item(documentOf(row), writes(row)))}
+          ${listed.map((row) => {
+            const entry = documentOf(row);
+            return item(entry, html`${outcomeOf(entry, snapshot)} ${writes(row)}`);
+          })}
         </ol>`
   }
   ${pageLinks(request, [rows.length > shown && ['Older entries', { before: `${last}` }]])}`;
+}
+
+/** Returns how the run that an entry is about has ended: the log says only that it began. */
+function outcomeOf({ type, ...entry }: EntryDocument, snapshot: Seen['snapshot']): Html | '' {
+  const run = type === 'run' ? snapshot?.runs.get(String(entry['id'])) : undefined;
+  return run ? html`<small class="quiet">${statusWords({ ...run, only: null })}</small>` : '';
 }
 
 interface Unfolding {

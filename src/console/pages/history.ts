@@ -83,7 +83,9 @@ export async function historySection(request: PageRequest, make: MakePlots): Pro
   </section>`;
 }
 
-const noHistory = html`<p class="quiet">There is no history yet: the first run begins it.</p>`;
+const noHistory = html`<p class="quiet">
+  There is no history yet: it begins with the end of the first run.
+</p>`;
 
 /** The plots of a mirror: people, opt-outs and runs. */
 export const mirrorPlots: MakePlots = (request, figures, { now, ms, stepMs }) => {

@@ -7,8 +7,15 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { counted } from '../../domain/values/counted.ts';
-import { instant } from '../../compose/output/format-values.ts';
-import { type DayChanges, daysSection, readDays } from '../../views/status/day-changes.ts';
+import { dayText, instant } from '../../compose/output/format-values.ts';
+import {
+  type DayChanges,
+  daysSection,
+  readDays,
+  readSince,
+  type SinceFacts,
+  sinceSections,
+} from '../../views/status/day-changes.ts';
 import type { Fleet } from '../../compose/fleet/fleet.ts';
 import { isExpected } from '../../domain/errors.ts';
 import { isBug } from '../../compose/output/failure-report.ts';
@@ -164,16 +171,23 @@ export async function showSince(
   const yesterday = instant(clock.now() - dayMs).slice(0, 10);
   const day = sinceQuery.parse(request.query).day || yesterday;
   const days: DayChanges[] = [];
+  const facts: SinceFacts[] = [];
   const unread: string[] = [];
   for await (const mirror of inTurns({ clock }, mirrors)) {
     const name = mirror.config.mirror;
     const read = async () =>
       mirror.read({ seesAddresses: false }, ({ snapshot }) =>
-        snapshot ? readDays(snapshot, name, Date.parse(day)) : [],
+        snapshot
+          ? {
+              changed: readDays(snapshot, name, Date.parse(day)),
+              happened: [readSince(snapshot, mirror.config, Date.parse(day))],
+            }
+          : { changed: [], happened: [] },
       );
     const found = mirror.isElsewhere() ? undefined : await read().catch(unlessBug);
-    if (found) days.push(...found);
-    else unread.push(name);
+    if (!found) unread.push(name);
+    days.push(...(found?.changed ?? []));
+    facts.push(...(found?.happened ?? []));
   }
   const sorted = days.toSorted((a, b) => b.day.localeCompare(a.day));
   const most = sorted.slice(0, mostDays);
@@ -183,15 +197,18 @@ export async function showSince(
     ...(sorted.length > mostDays ? [more] : []),
     ...(unread.length > 0 ? [{ tone: 'bad', text: others } as const] : []),
   ];
-  const pageLink = (mirror: string): string => `/m/${mirror}/runs?day=${day}`;
+  const pageLink = (path: string): string =>
+    path.includes('/') ? `/m/${path}` : `/m/${path}/runs?day=${day}`;
+  const [all = {}, ...happened] = sinceSections(days, facts);
+  const shown = [{ lines }, all, daysSection(most, true), ...happened];
   await sendPage(request, reply, {
-    title: day === yesterday ? 'Since yesterday' : `Since ${day}`,
+    title: day === yesterday ? 'Since yesterday' : `Since ${dayText(day)}`,
     body: html`<p><a href="/">All mirrors</a></p>
       <form class="row" method="get" action="/since">
         ${textField('Since', { name: 'day', type: 'date', value: day })}
         <button class="second">Show</button>
       </form>
-      ${sectionsHtml([{ lines }, daysSection(most, true)], { pageLink })}`,
+      ${sectionsHtml(shown, { pageLink })}`,
   });
 }
 
@@ -287,7 +304,7 @@ function steeringForm(
     <form class="action" method="post" action="/steer">
       <input type="hidden" name="csrf" value="${csrf}" />
       <input type="hidden" name="mirrors" value="${all.join(' ')}" />
-      ${textField('Reason', { name: 'reason' })}
+      ${textField('Reason (required)', { name: 'reason' })}
       <button name="what" value="pause">Pause ${which}</button>
       ${runs === 0 ? '' : stop}
       <button class="second" name="what" value="resume">Resume ${which}</button>

@@ -26,7 +26,7 @@ import type { PageStatusAndNext } from '../view/console-mirror.ts';
 import type { Standing } from '../../views/status/mirrors.ts';
 import { historySection, mirrorPlots, routePlots } from './history.ts';
 import { rehearsalLink } from './rehearsal.ts';
-import { mendingPages } from '../../views/status/attention.ts';
+import { type Attention, isExplained, mendingPages } from '../../views/status/attention.ts';
 
 /** The overview of a mirror. */
 export const overviewPage: Page = {
@@ -135,11 +135,20 @@ function attentionPart(request: PageRequest, seen: Standing): Html {
   if (attention.length === 0) {
     return html`<p class="quiet">${status.mirror}: ${consoleText(request, calmWords(status))}.</p>`;
   }
+  const going = status.outages.filter(({ endedAt }) => endedAt === null);
+  const isTold = ({ code, since }: Attention): boolean =>
+    code === 'run_failed' && since !== null && isExplained(going, since);
   // What awaits approval is decided on a page, and not by the command that the text names.
-  const lines = attention.map((one) =>
-    attentionItem(one.code === 'held' ? { ...one, fix: '' } : one),
-  );
-  const forms = (code: string): Html | '' => remedy(request, code, mainAct(seen) !== code);
+  const lines = attention
+    .filter((one) => !isTold(one))
+    .map((one) => attentionItem(one.code === 'held' ? { ...one, fix: '' } : one));
+  const pages = new Set<string>();
+  const forms = (code: string): Html | '' => {
+    const page = mendingPages[code] ?? code;
+    if (pages.has(page)) return '';
+    pages.add(page);
+    return remedy(request, code, mainAct(seen) !== code);
+  };
   return html`<section class="attention" aria-label="What needs attention">
     <h2>What needs attention</h2>
     ${sectionsHtml([{ lines, isList: true }], { ...readerOf(request), forms })}
@@ -177,9 +186,11 @@ function figures(request: PageRequest, { status, next }: PageStatusAndNext): Htm
   const [first] = next.due;
   const tick = first?.run === 'templates' ? 'run for templates' : first && tickWords(first.run);
   const what = first?.run === 'full' || first?.run === 'fast' ? `${tick} run` : tick;
+  const leftMs = first ? Date.parse(first.at) - Date.parse(status.at) : 0;
+  const overdue = status.running ? 'after this run' : 'now';
   const due = first
     ? ([
-        `in ${range(Math.max(0, Date.parse(first.at) - Date.parse(status.at)))}`,
+        leftMs > 0 ? `in ${range(leftMs)}` : overdue,
         html`next ${what}: ${timeOf(first.at)}`,
         'runs',
       ] as const)
@@ -195,9 +206,19 @@ function figures(request: PageRequest, { status, next }: PageStatusAndNext): Htm
 }
 
 function details(request: PageRequest, { status, next }: PageStatusAndNext): Html {
-  const section = { ...statusSection(status, next, false), title: 'Details' };
-  return sectionsHtml([section], readerOf(request));
+  const { facts = [] } = statusSection(status, next, false);
+  // What goes on stands at the top.
+  const shown = facts.filter(([name]) => !(status.running && name === 'right now'));
+  const [told, none] = [false, true].map((is) =>
+    shown.filter(([, value]) => (typeof value === 'string' && saysNothing.test(value)) === is),
+  );
+  const names = (none ?? []).map(([name]) => name).join(', ');
+  const all = [...(told ?? []), ...(names === '' ? [] : [['none', names] as const])];
+  return sectionsHtml([{ title: 'Details', facts: all }], readerOf(request));
 }
+
+/** The values of details that say that there is none; their names share one line. */
+const saysNothing = /^(no|nobody|nothing|none .*|no run is .*|nobody .*|0 \w+, 0 \w+)$/;
 
 /** The page of the rate limits. */
 export const limitsPage: Page = {

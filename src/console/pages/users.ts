@@ -46,7 +46,7 @@ export async function showUsers(
       <input type="hidden" name="csrf" value="${csrf}" />
       <input type="hidden" name="name" value="${name}" />
       ${button(other, `Make ${other}`)} ${button('password', 'New password')}
-      ${button(one.disabled ? 'enabled' : 'disabled', one.disabled ? 'Let in again' : 'Shut out')}
+      ${button(one.disabled ? 'enabled' : 'disabled', one.disabled ? 'Enable' : 'Disable')}
     </form>`;
   };
   const table = { columns: [names('User'), 'Role'], rows };

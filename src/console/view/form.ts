@@ -53,7 +53,7 @@ export function actionForm(request: PageRequest, parts: FormParts): Html {
     ${fields}
     ${
       needsReason
-        ? textField(`Reason${needsReason === 'optional' ? ' (optional)' : ''}`, {
+        ? textField(`Reason (${needsReason === 'optional' ? 'optional' : 'required'})`, {
             name: 'reason',
             isOptional: needsReason === 'optional',
           })

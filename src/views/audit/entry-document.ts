@@ -183,7 +183,9 @@ export function entryParts(
     const about = text(entry['about'], '');
     // anna approved changes: the campaign of June
     const who = isText(name) ? name : 'somebody';
-    const title = [`${who} ${done}`, ...changeSpans(entry), isText(reason) ? `: ${reason}` : ''];
+    const whom = what === 'user' && about !== '' ? ` ${about}` : '';
+    const why = isText(reason) ? `: ${reason}` : '';
+    const title = [`${who} ${done}${whom}`, ...changeSpans(entry), why];
     return { title, facts: about === '' ? others : [['about', about], ...others] };
   }
   if (type === 'decision') return { title: `${text(entry['what'])}${word('about')}`, facts };
@@ -217,14 +219,19 @@ const decided: Readonly<Record<string, string>> = {
   resolve: 'resolved a conflict',
   allow: 'released a person',
   'read again': 'had a person read anew',
-  user: 'changed a user of the console',
+  user: 'changed the console user',
 };
+
+/** Returns the line that says what an entry is. */
+export function entryTitle(entry: EntryDocument): Text {
+  return entryParts(entry).title;
+}
 
 /** Links an entry to its run and to what it decided about. `isNamed`: with the mark. */
 export function entrySection(entry: EntryDocument, { isNamed = false } = {}): Section {
   const { seq, at, run, type, what, about } = entry;
   const { title, facts } = entryParts(entry, { named: isNamed });
-  const place = seq > 0 ? `entry ${seq}` : 'the next run moves it to the log';
+  const place = seq > 0 ? `entry ${seq}` : 'not in the log yet: the next run adds it';
   const linked = (name: string, value: string): Text => {
     if (run && value.endsWith(run.id)) {
       return [value.slice(0, -run.id.length), { page: `runs/${run.id}`, text: run.id }];

@@ -29,7 +29,15 @@ export function runsSection(
     const changes = changesWords(run.changes, run.status);
     const total = requests ? withCommas(requests.total) : '–';
     const cells: Text[] = isVerbose
-      ? [id, run.startedAt, `${run.mode}${codes && ` (${codes})`}`, status, took, total, changes]
+      ? [
+          id,
+          run.startedAt,
+          `${run.mode}${codes && ` (${codes})`}`,
+          statusText(run),
+          took,
+          total,
+          changes,
+        ]
       : [id, run.mode, took, `${status}; ${changes === 'none' ? 'no changes' : changes}`];
     const notes = [
       ...(isVerbose && asked !== undefined ? [`asked for by ${asked}`] : []),
@@ -55,7 +63,7 @@ export function runSection(run: ToldRun, title: string | undefined, isVerbose: b
     title,
     facts: [
       ...fact('mode', run.mode),
-      ...fact('status', statusWords(run)),
+      ...fact('status', statusText(run)),
       ...fact('asked for by', askedBy?.name),
       ...fact('undoes', undoes === undefined ? null : { page: `runs/${undoes}`, text: undoes }),
       ...fact('started', run.startedAt),
@@ -86,7 +94,7 @@ export function requestsSection({ requests }: ToldRun): Section {
 /** Returns the failures that the request log has of a run; undefined if nothing is logged yet. */
 export function failuresSection(
   found: ReturnType<Requests['failedOf']> | undefined | { fault: string },
-  { startedAt }: ToldRun,
+  { startedAt, status }: ToldRun,
 ): Section {
   const title = 'Errors by cause';
   if (found === undefined) return { title, none: 'No requests are logged yet.' };
@@ -102,7 +110,7 @@ export function failuresSection(
     title,
     lines: [...(isCut ? [cut] : []), ...lines],
     isList: true,
-    none: 'No request failed.',
+    none: status === 'failed' ? 'No request: see the reason above.' : 'No request failed.',
   };
 }
 
@@ -152,6 +160,11 @@ export function statusWords({ status, only }: { status: string; only: string | n
   };
   const told = words[status] ?? status;
   return only === null ? told : `${told} (${only} only)`;
+}
+
+function statusText(run: ToldRun): Text {
+  const text = statusWords(run);
+  return run.status === 'failed' ? { tone: 'bad', text } : text;
 }
 
 export function tookWords({ ms }: ToldRun): string {

@@ -13,7 +13,14 @@ import { canaryBounds } from '../../domain/guards/canary.ts';
 import { sayUnmanaged } from '../../domain/unmanaged-people.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { tickWords } from '../../config/schema/cron-pattern.ts';
-import { byWords, changeName, lasting, size, range } from '../../compose/output/format-values.ts';
+import {
+  byWords,
+  changeName,
+  instant,
+  lasting,
+  size,
+  range,
+} from '../../compose/output/format-values.ts';
 import { progressForms } from '../../compose/run-progress.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { missingWords } from '../lookup/missing-people.ts';
@@ -166,7 +173,7 @@ export function progressWords(
 ): string {
   const { mode, command, pid, since, at, limit } = running;
   const quietMs = Math.max(0, Date.parse(now) - Date.parse(at));
-  const [line] = progressForms({ ...running, quietMs }, Date.parse(now));
+  const [line] = progressForms({ ...running, quietMs }, Date.parse(now), instant);
   const by = command === '' ? '' : ` by \`${command}\``;
   const seen = limit
     ? `; ${limit.route} allows ${limitWords({ ...limit, others: 0 }, lasting)}`
