@@ -1,4 +1,11 @@
-import { type Called, naming, onPerson, by, looking } from '../compose/command-options.ts';
+import {
+  type Called,
+  shellWord,
+  naming,
+  onPerson,
+  by,
+  looking,
+} from '../compose/command-options.ts';
 import { type Certificate, forget } from '../engine/erasure/forget-person.ts';
 import { filesAside } from '../store/database/snapshot-folder.ts';
 import { explain, exitCode } from '../compose/output/failure-report.ts';
@@ -95,7 +102,7 @@ async function runForget(called: Called<typeof forgetOptions>, shell: Shell): Pr
         `the same CRM record, or contact, is known under ${many}, and nothing was done there. ` +
         'For each that is the same person:';
       const commands = also.map(
-        (name) => `crm-mirror forget ${quoted(name)} -c ${quoted(flags.config)}`,
+        (name) => `crm-mirror forget ${shellWord(name)} -c ${shellWord(flags.config)}`,
       );
       const words = 'may still contain the person → delete';
       const section: Section = {
@@ -181,10 +188,6 @@ function factsOf({ done, entry, crm, verified, scrubbed, failure }: Certificate)
     facts.push(['', risk]);
   }
   return facts;
-}
-
-function quoted(word: string): string {
-  return /^[\w@./+-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 /**

@@ -1,10 +1,9 @@
+import { platformChannels, readSample } from '../app/init/read-sample.ts';
 import type { CalledWith } from '../compose/command-options.ts';
 /** `crm-mirror init`: proposes a configuration for a source, and writes it. */
 import { type Flags, Undecided, withAnswerLine } from '../app/init/flags.ts';
 import { previewLines } from '../app/init/preview.ts';
-import { platformChannels } from '../app/init/platform-channels.ts';
 import { type Proposal, propose } from '../app/init/propose.ts';
-import { readSample } from '../app/init/read-sample.ts';
 import { mirrorName, refuseExisting, writeConfiguration } from '../app/init/mirror-file.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { Invalid } from '../domain/errors.ts';

@@ -2,22 +2,17 @@
  * Runs continuously and serves each of its mirrors according to its schedule, until it is asked to
  * stop. The mirrors are named one by one, or are the files of a folder.
  */
-import { createSharedCauses } from '../worker/notifications/notifier.ts';
-import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type Called, quiet, configOption } from '../compose/command-options.ts';
 import { refuseTwins, loadConfig } from '../config/load-config.ts';
 import { Interrupted, Invalid } from '../domain/errors.ts';
 import { codeOfStop } from '../compose/output/failure-report.ts';
-import { systemClock } from '../http/system-clock.ts';
-import { createProbe } from '../worker/mirror-pulse.ts';
 import { serve } from '../worker/mirror-service.ts';
-import { serveFolder } from '../worker/folder-worker.ts';
+import { serveFolder, shareParts } from '../worker/folder-worker.ts';
 import { limitHeapGrowth } from '../worker/worker-capacity.ts';
 import { namedTwice, workable } from '../worker/mirror-folder.ts';
 import { hushed } from '../app/run/run-log.ts';
 import { type Shell, stopped } from '../compose/process-shell.ts';
-import { shareConnections } from '../compose/queues/shared-connections.ts';
 import { openServer, serverIn, type WorkerServer } from '../worker/worker-server.ts';
 
 export const options = {
@@ -45,12 +40,7 @@ export async function run(
     const configs = files.map((file) => workable(loadConfig(file, shell.env)));
     refuseTwins(configs);
     const asked = serverIn(configs);
-    const shared = {
-      probe: createProbe(systemClock),
-      causes: createSharedCauses(systemClock.monotonic),
-    };
-    const name = `${hostname()}-${randomBytes(4).toString('hex')}`;
-    const connections = shareConnections(name, systemClock);
+    const { connections, ...shared } = shareParts(hostname());
     const served = configs.map((config) =>
       serve(config, shell, {
         ...shared,

@@ -226,6 +226,11 @@ export function commandLine(words: string, config: string): string {
   return `crm-mirror ${words} -c ${file}`;
 }
 
+/** Returns a word as a shell takes it literally. */
+export function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}
+
 /** Adds the configuration, if any, to the commands that a text quotes as \`crm-mirror …\`. */
 export function withConfig(text: string, config: string | undefined): string {
   if (config === undefined) return text;

@@ -205,15 +205,12 @@ export async function stopped(stop: AbortSignal): Promise<void> {
 
 /** Returns who gave the command: the user and the host, such as `anna on mail-1`. */
 export function operatorName({ operator }: { operator?: string } = {}): string {
-  return operator ?? `${userName()} on ${hostname()}`;
-}
-
-/** Returns the user's name, or number in a container whose user has none. */
-function userName(): string {
+  if (operator !== undefined) return operator;
   try {
-    return userInfo().username;
+    return `${userInfo().username} on ${hostname()}`;
   } catch {
-    return `user ${process.getuid?.() ?? 'unknown'}`;
+    // The user of a container may have no name.
+    return `user ${process.getuid?.() ?? 'unknown'} on ${hostname()}`;
   }
 }
 

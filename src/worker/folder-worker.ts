@@ -43,6 +43,15 @@ import { explain } from '../compose/output/failure-report.ts';
 
 const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 
+/** Creates what the mirrors of a worker share. The caller closes the connections. */
+export function shareParts(host: string) {
+  return {
+    connections: shareConnections(`${host}-${randomHex(4)}`, systemClock),
+    probe: createProbe(systemClock),
+    causes: createSharedCauses(systemClock.monotonic),
+  };
+}
+
 /**
  * Serves the folder, and calls `end` before it closes, which interrupts what `stop` does. Throws
  * Invalid if the folder cannot be read, or its server cannot listen. A file that cannot be used
@@ -57,11 +66,7 @@ export async function serveFolder(path: string, outer: Shell, end: () => void): 
     note: shell.note,
   });
   const host = hostname();
-  const connections = shareConnections(`${host}-${randomHex(4)}`, systemClock);
-  const shared = {
-    probe: createProbe(systemClock),
-    causes: createSharedCauses(systemClock.monotonic),
-  };
+  const { connections, ...shared } = shareParts(host);
   const capacity = createCapacity(systemClock, createTimeCheck);
   let server: WorkerServer | undefined;
   const fleets = createFleets(shell, connections, host, (isLent) => mirrors.release(isLent));

@@ -2,6 +2,7 @@
  * Serves one mirror of a worker: its schedule, its events, the commands passed to it, and its
  * status.
  */
+import { lanesAtOnce, type MirrorSettings, createMirrorLock } from './open-mirror.ts';
 import { sealErasure, createMirrorHost } from './mirror-host.ts';
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../domain/clock.ts';
@@ -30,8 +31,6 @@ import type { Webhook } from './server/webhooks.ts';
 import type { Workable } from './mirror-folder.ts';
 import { follow, keepWhole, unfollow, watchOverdue } from './mirror-schedule.ts';
 import { doHanded } from './remote-commands.ts';
-import { lanesAtOnce, type MirrorSettings } from './open-mirror.ts';
-import { createMirrorLock } from './mirror-lock.ts';
 import { createProbe, type Probe, pulse } from './mirror-pulse.ts';
 
 /** After this time without Redis, people are told of it. */
@@ -75,6 +74,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
     // Where a mirror is served alone, an operator may have moved its files.
     mayMove: turns === undefined,
     clock: systemClock,
+    random: randomBytes,
   });
   const home = createMirrorHost({
     ...options,

@@ -1,4 +1,6 @@
 /** A mirror of a folder's worker is open only while something is done in it, on a real Redis. */
+import { randomBytes } from 'node:crypto';
+import { createMirrorLock } from '../../src/worker/open-mirror.ts';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, onTestFinished, test } from 'vitest';
@@ -6,7 +8,6 @@ import { loadConfig } from '../../src/config/load-config.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { isLeased, takeLease } from '../../src/store/database/writer-lease.ts';
 import { openSnapshot } from '../../src/store/open-snapshot.ts';
-import { createMirrorLock } from '../../src/worker/mirror-lock.ts';
 import { openLockStore } from '../../src/compose/queues/lock-store.ts';
 import { createNodeHeartbeat, fleetKeys } from '../../src/compose/queues/node-heartbeat.ts';
 import { connectQuickly } from '../../src/compose/queues/redis-connections.ts';
@@ -37,6 +38,7 @@ async function stage() {
       path: config.snapshot,
       acceptLost: false,
       mayMove: false,
+      random: randomBytes,
       clock: systemClock,
     };
     const home = hostOf(file, {

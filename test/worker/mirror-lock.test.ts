@@ -1,13 +1,14 @@
 /**
  * Which worker has a mirror: the table of src/compose/queues/lock-store.ts, on a real Redis.
  */
+import { randomBytes } from 'node:crypto';
+import { createMirrorLock } from '../../src/worker/open-mirror.ts';
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { openSnapshot } from '../../src/store/open-snapshot.ts';
-import { createMirrorLock } from '../../src/worker/mirror-lock.ts';
 import {
   type Candidate,
   type LockStore,
@@ -251,6 +252,7 @@ test('a worker on a copy of the snapshot never displaces the worker that serves 
       acceptLost: false,
       mayMove: false,
       clock: systemClock,
+      random: randomBytes,
     });
   const [one, two] = [side('one'), side('two')];
   const used = open('used.sqlite');
@@ -284,7 +286,14 @@ test('a worker on standby claims an emptied Redis after ten seconds, however oft
   };
   const clock = virtualClock();
   const path = join(folder, 's.sqlite');
-  const of = { mirror: 'acme', path, acceptLost: false, mayMove: false, clock };
+  const of = {
+    mirror: 'acme',
+    path,
+    acceptLost: false,
+    mayMove: false,
+    clock,
+    random: randomBytes,
+  };
   const lock = createMirrorLock(store, of);
   await expect(lock.check()).rejects.toThrow('another worker serves acme');
   isServed = false;

@@ -3,6 +3,7 @@
  * question, so that the same can be done again without it. What cannot be decided without a guess
  * becomes a question. Nothing is written before its end.
  */
+import { platformChannels, readSample } from './read-sample.ts';
 import { existsSync } from 'node:fs';
 import { codeOfStop, exitCode } from '../../compose/output/failure-report.ts';
 import type { Shell } from '../../compose/process-shell.ts';
@@ -21,11 +22,9 @@ import {
   wordsOf,
 } from './flags.ts';
 import { mirrorName, nameFault, writeConfiguration } from './mirror-file.ts';
-import { type PlatformChannel, platformChannels } from './platform-channels.ts';
 import { previewLines } from './preview.ts';
 import { type Proposal, propose } from './propose.ts';
-import { readSample } from './read-sample.ts';
-import type { Sample } from './sample.ts';
+import type { Sample, PlatformChannel } from './sample.ts';
 import { Cancelled, createTalk, type MenuItem, type Talk } from './talk.ts';
 
 /** Asks, writes, checks, and prints the command line that does the same. */

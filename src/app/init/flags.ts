@@ -4,7 +4,7 @@
  * and on a terminal asked for by a question, whose answer is a flag, too. The flags for words that
  * are not known name them or make them an opt-out; the user reads what a flag states, and decides.
  */
-import type { FlagsOf, OptionRows } from '../../compose/command-options.ts';
+import { type FlagsOf, type OptionRows, shellWord } from '../../compose/command-options.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { type Use, vocabulary } from '../../records/contact/values/value-vocabulary.ts';
 import { hintsFor, listed, quoted } from '../../sources/shared/record-fields.ts';
@@ -21,8 +21,7 @@ import {
   yesMarks,
   yesWords,
 } from './column-words.ts';
-import type { PlatformChannel } from './platform-channels.ts';
-import type { Column, Value } from './sample.ts';
+import type { Column, Value, PlatformChannel } from './sample.ts';
 import { isNamedLikeRefusal } from '../../domain/opt-out-names.ts';
 import { isPlain, sayUnknown } from '../../domain/unknown-words.ts';
 
@@ -242,9 +241,7 @@ export function commandLine(flags: Flags): string {
     if (name === 'unsubscribed') return [value].flat().flatMap((one) => [`--${flag}`, one]);
     return value.length > 0 ? [`--${flag}`, ...[value].flat()] : [];
   });
-  const inShell = (text: string): string =>
-    /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
-  return ['crm-mirror', 'init', flags.source ?? '', ...parts, '--yes'].map(inShell).join(' ');
+  return ['crm-mirror', 'init', flags.source ?? '', ...parts, '--yes'].map(shellWord).join(' ');
 }
 
 /** What is to be decided: the column for a purpose, or the words of a column. */

@@ -12,8 +12,7 @@ import {
   type Words,
 } from './column-words.ts';
 import type { ChannelColumn, Proposal } from './propose.ts';
-import { localPlatform } from './platform-channels.ts';
-import type { Sample } from './sample.ts';
+import { type Sample, localPlatform } from './sample.ts';
 import { existsSync, writeFileSync } from 'node:fs';
 import { Invalid } from '../../domain/errors.ts';
 import type { Shell } from '../../compose/process-shell.ts';

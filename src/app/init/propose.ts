@@ -42,8 +42,7 @@ import {
   saysOptOut,
   withWords,
 } from './column-words.ts';
-import type { PlatformChannel } from './platform-channels.ts';
-import type { Column, Sample, Value } from './sample.ts';
+import type { Column, Sample, Value, PlatformChannel } from './sample.ts';
 
 /** How a channel's column is read. */
 interface ChannelReading extends Chosen {

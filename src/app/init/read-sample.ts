@@ -8,7 +8,7 @@ import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { openSource } from '../../compose/source-registry.ts';
 import { contactSource } from '../../config/schema/source-types.ts';
-import { Invalid } from '../../domain/errors.ts';
+import { Invalid, isExpected } from '../../domain/errors.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { hubspotProperties } from '../../sources/hubspot/hubspot-source.ts';
@@ -28,12 +28,16 @@ import {
   type Sample,
   sampleOf,
   type SourceRequest,
+  type PlatformChannel,
+  localPlatform,
 } from './sample.ts';
 import { interpolate } from '../../config/yaml-document.ts';
 import { type NextPlace, signsIn, cursorIn, settingsFor } from '../../sources/http/paging.ts';
 import { httpOptions, type HttpOptions } from '../../sources/http/options.ts';
 import { type Asking, createAsking } from '../../sources/shared/crm-request.ts';
 import { addressFault } from '../../sources/shared/option-fields.ts';
+import { createPlatform } from '../../platform/platform.ts';
+import type { Shell } from '../../compose/process-shell.ts';
 
 const around = { clock: systemClock, random: Math.random };
 
@@ -493,4 +497,44 @@ function resolved(
 ): Record<string, string> {
   const entries = Object.entries(texts);
   return Object.fromEntries(entries.map(([name, text]) => [name, withVariables(text, env)]));
+}
+
+const mostRead = 300;
+const answerMs = 10_000;
+
+/**
+ * Finds out which channels the platform has, if the environment holds its key. No operation of its
+ * API lists channels, but each contact names those that it is in, so at most 300 contacts are read.
+ * `note` says why there are no channels if the platform could not be asked.
+ */
+export async function platformChannels(
+  env: Shell['env'],
+  stop: AbortSignal,
+): Promise<{ channels: PlatformChannel[]; note?: string }> {
+  const apiKey = env['PLATFORM_API_KEY'] ?? '';
+  const url = env['PLATFORM_URL'] || localPlatform;
+  if (apiKey === '' || addressFault(url, false)) return { channels: [] };
+  const platform = createPlatform({
+    url,
+    apiKey,
+    timeoutMs: answerMs,
+    maxAttempts: 2,
+    signal: stop,
+  });
+  const channels = new Map<string, PlatformChannel>();
+  try {
+    let read = 0;
+    for await (const contact of platform.contacts.all({ limit: 100 })) {
+      for (const { id, name } of contact.channels) channels.set(id, { id, name: name ?? id });
+      read += 1;
+      if (read === mostRead) break;
+    }
+    return { channels: [...channels.values()] };
+  } catch (error) {
+    stop.throwIfAborted();
+    if (!isExpected(error)) throw error;
+    return { channels: [], note: `the channels of the platform are not known: ${error.message}` };
+  } finally {
+    await platform.close();
+  }
 }

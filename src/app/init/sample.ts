@@ -72,6 +72,15 @@ export interface SourceRequest {
   signal: AbortSignal;
 }
 
+/** A channel of the platform. */
+export interface PlatformChannel {
+  id: string;
+  name: string;
+}
+
+/** The address of the local emulator, which is the platform if no other is named. */
+export const localPlatform = 'http://127.0.0.1:4010';
+
 /** How many records of a source that is no file are read. */
 export const mostSampled = 1_000;
 

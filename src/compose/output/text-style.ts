@@ -81,11 +81,6 @@ function codesOf(part: Line): string {
   return typeof part === 'string' ? visibleLine(part) : part.styled;
 }
 
-/**
- * Makes text safe for a terminal. A CRM id or a file name may contain control characters that move
- * the cursor, change colours or overwrite earlier output, and marks that change the direction of
- * text. Each one is shown as its code, such as \u001b.
- */
 const controls = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 const controlsInLines = /(?!\n)[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 

@@ -3,7 +3,7 @@
  * outcome. Both are encrypted, because they may contain addresses and Redis stores plain text. They
  * are deleted once the outcome has been read, and after an hour at the latest.
  */
-import { type Queue, QueueEvents } from 'bullmq';
+import { type Job, type Queue, QueueEvents } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
 import { Invalid, Unavailable } from '../../domain/errors.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
@@ -147,48 +147,42 @@ export function serveCommands(
   { mirror, clock, connections }: QueuePlace,
   work: (taken: TakenCommand) => Promise<string>,
 ): { close(): Promise<void> } {
+  const over = new AbortController();
   const serve = (how: 'beside' | 'alone', concurrency: number) => {
-    const begun = new Map<string, { outcome: Promise<string>; endedMs: number }>();
-    const once = async (id: string | undefined, work: () => Promise<string>): Promise<string> => {
-      const nowMs = clock.monotonic();
-      for (const [old, { endedMs }] of begun) {
-        if (nowMs - endedMs > kept.age * 1_000) begun.delete(old);
-      }
-      if (id === undefined) return work();
-      const again = begun.get(id);
-      if (again) return again.outcome;
-      const one = { outcome: work(), endedMs: Number.POSITIVE_INFINITY };
-      begun.set(id, one);
-      try {
-        const outcome = await one.outcome;
-        if (outcome === 'elsewhere') begun.delete(id);
-        return outcome;
-      } catch (error) {
-        begun.delete(id);
-        throw error;
-      } finally {
-        one.endedMs = clock.monotonic();
-      }
-    };
+    /** What was begun in the last hour: Redis offers a job again whose end it has not heard. */
+    const begun = new Map<string, Promise<string>>();
+    const begin = async (job: Job<string>): Promise<string> =>
+      work({
+        sealed: job.data,
+        async latest() {
+          const { ask, queue, close } = connections.quick();
+          const read = async () => queue<string>(job.queueName).getJob(job.id ?? '');
+          const found = await ask(read).finally(close);
+          return found?.data ?? job.data;
+        },
+        tell: (line) => void job.updateProgress(line).catch(() => undefined),
+      });
     return takeJobs<string>(queueName(queues[how], mirror), {
       connections,
       clock,
       concurrency,
-      work: async (job) =>
-        once(job.id, async () =>
-          work({
-            sealed: job.data,
-            async latest() {
-              const { ask, queue, close } = connections.quick();
-              const read = async () => queue<string>(job.queueName).getJob(job.id ?? '');
-              const found = await ask(read).finally(close);
-              return found?.data ?? job.data;
-            },
-            tell: (line) => void job.updateProgress(line).catch(() => undefined),
-          }),
-        ),
+      async work(job) {
+        const id = job.id ?? '';
+        const outcome = begun.get(id) ?? begin(job);
+        begun.set(id, outcome);
+        const forget = () => void begun.delete(id);
+        const isOver = (await outcome.catch(() => 'elsewhere')) !== 'elsewhere';
+        if (isOver) clock.sleep(kept.age * 1_000, over.signal).then(forget, forget);
+        else forget();
+        return outcome;
+      },
     });
   };
   const served = [serve('alone', 1), serve('beside', atOnce)];
-  return { close: async () => void (await Promise.all(served.map(async (one) => one.close()))) };
+  return {
+    async close() {
+      await Promise.all(served.map(async (one) => one.close()));
+      over.abort();
+    },
+  };
 }

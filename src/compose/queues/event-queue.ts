@@ -21,7 +21,7 @@
 import { createHash } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { z } from 'zod';
-import { connectQuickly, type Quick, queueName, prefix } from './redis-connections.ts';
+import { connectQuickly, queueName, prefix } from './redis-connections.ts';
 import type { QueuePlace } from './shared-connections.ts';
 import { takeJobs } from './job-consumer.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
@@ -79,12 +79,14 @@ const jobOptions = {
  * `serve` and `close` throws Unavailable immediately. `sign` returns the signature for the erasure
  * of a record; what it throws, `add` throws. Without it, erasures are processed like changes.
  */
-export function openEventQueue(place: QueuePlace, sign: (id: string) => string = () => '') {
-  const { mirror, clock, connections } = place;
+export function openEventQueue(
+  { mirror, clock, connections }: QueuePlace,
+  sign: (id: string) => string = () => '',
+) {
   const quick = connections.quick();
   const queue = quick.queue(queueName('events', mirror));
   const placeOf = (delivery: string) => `${prefix}:${mirror}:delivery:${hash(delivery)}`;
-  let served: ReturnType<typeof startWork> | undefined;
+  let served: ReturnType<typeof takeJobs> | undefined;
   return {
     /**
      * Adds events. Resolves once Redis has stored them. If it throws, Redis may have stored some of
@@ -108,14 +110,43 @@ export function openEventQueue(place: QueuePlace, sign: (id: string) => string =
     async remember(delivery: string): Promise<void> {
       await quick.ask(() => quick.redis.set(placeOf(delivery), 1, 'PX', rememberMs));
     },
-    /** Calls `work` for each record with events, until `close`. */
-    serve: (work: Work, options: ServeOptions): void =>
-      void (served = startWork(place, work, options)),
+    /** Calls `work` for each record with events, until `close`. Waits while Redis is away. */
+    serve(work: Work, { concurrency, failed }: ServeOptions): void {
+      served = takeJobs(queueName('events', mirror), {
+        connections,
+        clock,
+        concurrency,
+        settings: { backoffStrategy: (tries) => retryDelayMs(retrySchedules.event, tries) },
+        async work({ data }) {
+          const event = eventSchema.safeParse(data);
+          // No server of a mirror has written this.
+          if (!event.success) return 'over';
+          const { id, erased } = event.data;
+          const heard = erased === undefined ? 'changed' : 'erased';
+          const worked = await work(id, heard, erased ?? '').catch((error: unknown) => {
+            failed(error);
+            return 'again';
+          });
+          if (worked === 'again') throw new Error('to be tried again');
+          return worked === 'done' ? 'over' : 'elsewhere';
+        },
+      });
+    },
     counts: () => quick.ask(() => countsOf(queue)),
     /** Returns the age of the oldest unfinished event, or undefined if there is none. */
     async lagMs() {
-      const since = await oldest(quick, queue);
-      return since === undefined ? undefined : Math.max(0, clock.now() - since);
+      // Redis examines every job, but there are many only after a long outage.
+      const timestamp = `${queue.toKey('')}*->timestamp`;
+      const found = ['wait', 'active', 'delayed'].map((state) =>
+        quick.ask(() =>
+          quick.redis.sort(
+            queue.toKey(state),
+            ...(['BY', timestamp, 'LIMIT', 0, 1, 'GET', timestamp] as const),
+          ),
+        ),
+      );
+      const times = (await Promise.all(found)).flat().map(Number).filter(Number.isFinite);
+      return times.length === 0 ? undefined : Math.max(0, clock.now() - Math.min(...times));
     },
     /** Takes no more events, and waits for the work in progress. Adding still works. */
     async rest() {
@@ -153,46 +184,6 @@ function deduplicationOf(id: string, isErased: boolean): string {
 /** Returns a text of fixed length, because ids may be long and contain any character. */
 function hash(text: string): string {
   return createHash('sha256').update(text).digest('base64url');
-}
-
-/**
- * Returns when the oldest job arrived. Redis examines every job, but there are many only after a
- * long outage.
- */
-async function oldest({ redis, ask }: Quick, queue: Queue): Promise<number | undefined> {
-  const timestamp = `${queue.toKey('')}*->timestamp`;
-  const found = ['wait', 'active', 'delayed'].map((state) =>
-    ask(() => redis.sort(queue.toKey(state), 'BY', timestamp, 'LIMIT', 0, 1, 'GET', timestamp)),
-  );
-  const times = (await Promise.all(found)).flat().map(Number).filter(Number.isFinite);
-  return times.length === 0 ? undefined : Math.min(...times);
-}
-
-/** Starts the work on a connection that waits for Redis, no matter how long it is away. */
-function startWork(
-  { connections, mirror, clock }: QueuePlace,
-  work: Work,
-  { concurrency, failed }: ServeOptions,
-): { close(): Promise<void> } {
-  return takeJobs(queueName('events', mirror), {
-    connections,
-    clock,
-    concurrency,
-    settings: { backoffStrategy: (tries) => retryDelayMs(retrySchedules.event, tries) },
-    async work({ data }) {
-      const event = eventSchema.safeParse(data);
-      // No server of a mirror has written this.
-      if (!event.success) return 'over';
-      const { id, erased } = event.data;
-      const heard = erased === undefined ? 'changed' : 'erased';
-      const worked = await work(id, heard, erased ?? '').catch((error: unknown) => {
-        failed(error);
-        return 'again';
-      });
-      if (worked === 'again') throw new Error('to be tried again');
-      return worked === 'done' ? 'over' : 'elsewhere';
-    },
-  });
 }
 
 const states = ['active', 'waiting', 'delayed'] as const;
