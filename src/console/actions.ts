@@ -91,15 +91,14 @@ function undoing(agreed: (form: z.infer<typeof sending>) => Record<string, strin
   });
 }
 
+const asPlan = ['--dry-run', '--json', '--addresses'];
+const resolution = z.object({ channel: text, reason: text, evidence: text });
+
 /** Every action by the name in its address. */
 export const actions: Readonly<Record<string, Action>> = {
-  pause: action(z.object({ reason: text }), ({ reason }) => ['pause', ...flags({ reason })]),
-  'pause-stop': action(z.object({ reason: text }), ({ reason }) => [
-    'pause',
-    '--stop',
-    ...flags({ reason }),
-  ]),
-  resume: action(z.object({ reason: why }), ({ reason }) => ['resume', ...flags({ reason })]),
+  pause: action(z.object({ reason: text }), (of) => ['pause', ...flags(of)]),
+  'pause-stop': action(z.object({ reason: text }), (of) => ['pause', '--stop', ...flags(of)]),
+  resume: action(z.object({ reason: why }), (of) => ['resume', ...flags(of)]),
   'run-full': action(z.object({}), () => ['sync']),
   'run-fast': action(z.object({}), () => ['sync', '--fast']),
   approve: action(decision, ({ plan, ...of }) => ['approve', plan, '--json', ...flags(of)]),
@@ -124,29 +123,12 @@ export const actions: Readonly<Record<string, Action>> = {
       ...given.map((limit) => `--limit=${limit}`),
     ],
   ),
-  'undo-plan': action(z.object({ run: word }), ({ run }) => [
-    'undo',
-    run,
-    '--dry-run',
-    '--json',
-    '--addresses',
-  ]),
+  'undo-plan': action(z.object({ run: word }), ({ run }) => ['undo', run, ...asPlan]),
   undo: undoing(({ plan: agree }) => ({ agree })),
   'undo-approve': undoing(({ plan }) => ({ agree: plan, approve: plan })),
   resolve: action(
-    z.object({
-      person: word,
-      channel: text,
-      to: z.enum(['in', 'out']),
-      reason: text,
-      evidence: text,
-    }),
-    ({ person, channel, to, reason, evidence }) => [
-      'resolve',
-      person,
-      `--${to}`,
-      ...flags({ channel, reason, evidence }),
-    ],
+    resolution.extend({ person: word, to: z.enum(['in', 'out']) }),
+    ({ person, to, ...of }) => ['resolve', person, `--${to}`, ...flags(of)],
   ),
 };
 

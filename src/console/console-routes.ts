@@ -38,7 +38,7 @@ import {
 } from './access/access-rules.ts';
 import { createSessionStore, createSignInAttempts, serveSignIn, sessionMs } from './sign-in.ts';
 import { type ConsoleMirror, limitMirrors, limitWork } from './view/console-mirror.ts';
-import { assetsAt, sendPage } from './view/layout.ts';
+import { assetsAt, forOperators, sendPage } from './view/layout.ts';
 import { limitPages } from './live.ts';
 import { nothingHere, serveMirrors } from './mirror-routes.ts';
 import { changeUsers, showUsers } from './pages/users.ts';
@@ -186,16 +186,15 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
     );
     inside.get('/mirrors.json', async () => mirrors().map(({ config }) => config.mirror));
     const { users } = access;
+    const guards = { preHandler: scope.csrfProtection };
     if (users) {
-      inside.get('/users', async (request, reply) => showUsers(request, reply, users));
-      inside.post('/users', { preHandler: scope.csrfProtection }, async (request, reply) =>
-        changeUsers(request, reply, {
-          users,
-          random: options.random,
-          mirrors: mirrors(),
-          clock: options.clock,
-        }),
-      );
+      const show = forOperators(async (request, reply) => showUsers(request, reply, users));
+      const change = forOperators(async (request, reply, by) => {
+        const { random, clock } = options;
+        await changeUsers(request, reply, { users, by, random, mirrors: mirrors(), clock });
+      });
+      inside.get('/users', show);
+      inside.post('/users', guards, change);
     }
     inside.post('/people', async (request, reply) =>
       searches(() => findInMirrors(request, reply, mirrors(), options.clock)),
@@ -203,15 +202,15 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
     inside.get('/since', async (request, reply) =>
       searches(() => showSince(request, reply, mirrors(), options.clock)),
     );
-    inside.post('/steer', { preHandler: scope.csrfProtection }, async (request, reply) =>
-      steerMirrors(request, reply, mirrors()),
+    const steer = forOperators(async (request, reply, by) =>
+      steerMirrors(request, reply, by, mirrors()),
     );
+    inside.post('/steer', guards, steer);
     inside.get('/fleet', async (request, reply) =>
       fleets().length === 0 ? nothingHere(request, reply) : showFleet(request, reply, fleets()),
     );
-    inside.post('/fleet/drain', { preHandler: scope.csrfProtection }, async (request, reply) =>
-      drainInFleet(request, reply, fleets()),
-    );
+    const drain = forOperators(async (request, reply) => drainInFleet(request, reply, fleets()));
+    inside.post('/fleet/drain', guards, drain);
     serveMirrors(inside, { ...options, mirrors, livePages: limitPages() });
     inside.get('/m/*', nothingHere);
   });

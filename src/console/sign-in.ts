@@ -193,7 +193,6 @@ function addressOf(
 }
 
 type Store = NonNullable<FastifySessionOptions['store']>;
-type Kept = Parameters<Store['set']>[1];
 
 /** How long a session lasts after it was last used, in milliseconds. */
 export const sessionMs = 12 * 3_600_000;
@@ -204,7 +203,10 @@ const mostOfUser = 50;
  * longest ends.
  */
 export function createSessionStore(monotonic: () => number): Store {
-  const sessions = new Map<string, { kept: Kept; owner: string; usedAt: number }>();
+  const sessions = new Map<
+    string,
+    { kept: Parameters<Store['set']>[1]; owner: string; usedAt: number }
+  >();
   const isOver = (usedAt: number): boolean => monotonic() - usedAt > sessionMs;
   return {
     set(id, kept, done) {

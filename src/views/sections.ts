@@ -117,6 +117,11 @@ export function isEmpty(section: Section): boolean {
   return facts.length + lines.length + (table?.rows.length ?? 0) + happened.length === 0;
 }
 
+/** Returns the values that are there, such as the lines whose condition holds. */
+export function present<Value>(...values: readonly (Value | false | undefined | null)[]): Value[] {
+  return values.flatMap((one) => (one === false || one === undefined || one === null ? [] : [one]));
+}
+
 /** Returns a line with its notes. */
 export function itemOf(line: Text | Item): Item {
   return typeof line === 'object' && 'notes' in line ? line : { text: line, notes: [] };

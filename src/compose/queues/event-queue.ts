@@ -188,9 +188,6 @@ function hash(text: string): string {
 
 const states = ['active', 'waiting', 'delayed'] as const;
 
-/** The events of a mirror that are not done. */
-export type WaitingEvents = Awaited<ReturnType<typeof readWaitingEvents>>;
-
 /**
  * Returns up to `most` events that wait, are processed now, or are tried again later, the oldest of
  * each state first, with when they arrived (milliseconds since the epoch). Throws Unavailable while
@@ -268,8 +265,6 @@ export function deliveryLogOf(
 }
 
 export type DeliveryLog = ReturnType<typeof deliveryLogOf>;
-
-export type LoggedDeliveries = Awaited<ReturnType<typeof readDeliveries>>;
 
 /**
  * Reads a part of the accepted events and the last refusals, the newest first. The id of a record

@@ -24,7 +24,7 @@ import { link, linkTo, type Page, type PageRequest } from '../view/page.ts';
 import { channelName, readerOf } from '../view/console-text.ts';
 import {
   actionForm,
-  type Choice,
+  choice,
   filterForm,
   pageLinks,
   signersWords,
@@ -63,10 +63,19 @@ export const approvalsPage: Page = {
         if (!isOperator) return '';
         const group = facts.waiting[Number(name)];
         if (of === 'approved' && group && !group.undoes && !timedGuards.has(group.guard)) {
-          return rejectAfterAll(request, group.by.id, group);
+          // Ends the approval before a run has used it: the changes are rejected instead.
+          const label = 'Reject after all';
+          const channel = group.part === '' ? {} : { channel: group.part };
+          const which = { guard: guardRows[group.guard].configKey, op: group.op, ...channel };
+          const values = { plan: group.by.id, ...which };
+          const reject = { action: 'reject', label, values, needsReason: true, isGrave: true };
+          return html`<details>
+            <summary>${label}</summary>
+            ${actionForm(request, reject)}
+          </details>`;
         }
-        const mayRun = of === 'run' && !status.running && !status.paused;
-        return mayRun ? actionForm(request, { action: 'run-full', label: 'Run now' }) : '';
+        if (of !== 'run' || status.running || status.paused) return '';
+        return actionForm(request, { action: 'run-full', label: 'Run now' });
       };
       const reader = { ...readerOf(request, snapshot), forms };
       const open = facts.plans
@@ -93,7 +102,7 @@ export const approvalsPage: Page = {
           </details>
         </section>`;
       })}
-      ${open.length === 0 ? nothing : ''} ${sectionsHtml(decidedSections(facts, status), reader)}
+      ${open.length === 0 && nothing} ${sectionsHtml(decidedSections(facts, status), reader)}
       ${rehearsal}`;
       return { title: 'Approvals', body };
     });
@@ -164,29 +173,14 @@ function approveAll(request: PageRequest, { held: { plan }, causes }: ShownPlan)
   }
   if (causes.length < 2 || request.user.role !== 'operator') return '';
   const all = openWords(causes);
+  const label = `Yes, approve all ${all}`;
   return html`<details class="all">
     <summary>Approve all ${all}</summary>
     <p>This approves all of these:</p>
     <ul>
       ${causes.map((cause) => html`<li>${openWords([cause])} ${guardRows[cause.guard].words.planned}</li>`)}
     </ul>
-    ${actionForm(request, {
-      action: 'approve',
-      label: `Yes, approve all ${all}`,
-      values: { plan },
-      needsReason: true,
-    })}
-  </details>`;
-}
-
-/** Returns what ends an approval before a run has used it: the changes are rejected instead. */
-function rejectAfterAll(request: PageRequest, plan: string, { guard, op, part }: HeldGroup): Html {
-  const label = 'Reject after all';
-  const channel = part === '' ? {} : { channel: part };
-  const values = { plan, guard: guardRows[guard].configKey, op, ...channel };
-  return html`<details>
-    <summary>${label}</summary>
-    ${actionForm(request, { action: 'reject', label, values, needsReason: true, isGrave: true })}
+    ${actionForm(request, { action: 'approve', label, values: { plan }, needsReason: true })}
   </details>`;
 }
 
@@ -237,34 +231,20 @@ const nothingWaits = {
 function filterOf(request: PageRequest, groups: readonly HeldGroup[]) {
   const { guard, op, channel } = request.query;
   const unique = (of: (group: HeldGroup) => string) => [...new Set(groups.map(of))];
-  const given = (value: string | undefined) => (value === '' ? undefined : value);
-  const choices: Choice[] = [
-    {
-      name: 'guard',
-      label: 'Cause',
-      options: guardNames
-        .filter((name) => groups.some((group) => group.guard === name))
-        .map((name) => [name, guardRows[name].words.heading]),
-    },
-    {
-      name: 'op',
-      label: 'Change',
-      options: unique((group) => group.op).map((one) => [one, changeName(one, false)]),
-    },
-    {
-      name: 'channel',
-      label: 'Channel',
-      options: unique((group) => group.part)
-        .filter((part) => part !== '')
-        .map((part) => [part, channelName(request, part)]),
-    },
+  const guards = guardNames.filter((name) => groups.some((group) => group.guard === name));
+  const parts = unique((group) => group.part).filter((part) => part !== '');
+  const choices = [
+    choice('guard', 'Cause', guards, (name) => guardRows[name].words.heading),
+    choice(
+      'op',
+      'Change',
+      unique((group) => group.op),
+      (one) => changeName(one, false),
+    ),
+    choice('channel', 'Channel', parts, (part) => channelName(request, part)),
   ];
-  const filter = {
-    guard: guardNames.find((name) => name === guard),
-    op: given(op),
-    part: given(channel),
-  };
-  return { filter, choices };
+  const which = guardNames.find((name) => name === guard);
+  return { filter: { guard: which, op: op || undefined, part: channel || undefined }, choices };
 }
 
 const head = ['cause', 'change', 'channel', 'channel_id', 'who', 'crm_ids', 'why'] as const;

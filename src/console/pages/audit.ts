@@ -110,7 +110,9 @@ function entriesOf(request: PageRequest, { snapshot, names: known }: Seen, log: 
     html`<li>${sectionsHtml([entrySection(entry, { isNamed: true })], reader)} ${more}</li>`;
   const isPlain = key === undefined && by === undefined && plan === undefined;
   const writes = ({ seq }: StoredEntry) =>
-    isPlain && type === undefined ? writesOf(request, log, { seq, documentOf, item }) : '';
+    isPlain && type === undefined
+      ? writesOf(request, log, seq, (row) => item(documentOf(row)))
+      : '';
   const isAbout = ({ about, plan: whole }: EntryDocument) => [about, whole].includes(plan);
   // They have no place among the others before a run moves them to the log.
   const waiting = snapshot && end === Number.MAX_SAFE_INTEGER && key === undefined;
@@ -150,15 +152,13 @@ function outcomeOf({ type, ...entry }: EntryDocument, snapshot: Seen['snapshot']
   return run ? html`<small class="quiet">${statusWords({ ...run, only: null })}</small>` : '';
 }
 
-interface Unfolding {
-  /** The number of the entry that the writes follow. */
-  seq: number;
-  documentOf: ReturnType<typeof documentsOf>;
-  item(entry: EntryDocument): Html;
-}
-
 /** Returns the line of the writes that follow an entry, and some of them if it is unfolded. */
-function writesOf(request: PageRequest, log: AuditLog, { seq, documentOf, item }: Unfolding) {
+function writesOf(
+  request: PageRequest,
+  log: AuditLog,
+  seq: number,
+  show: (row: StoredEntry) => Html,
+) {
   const n = log.writesAfter(seq);
   if (n === 0) return '';
   const { open, after } = request.query;
@@ -177,7 +177,7 @@ function writesOf(request: PageRequest, log: AuditLog, { seq, documentOf, item }
   return html`<details open id="writes-${seq}">
     <summary>${words}</summary>
     <ol class="timeline">
-      ${rows.map((row) => item(documentOf(row)))}
+      ${rows.map(show)}
     </ol>
     ${pageLinks(request, [next && ['Next writes', { after: `${begin + shown}` }]])}
   </details>`;

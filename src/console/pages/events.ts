@@ -3,12 +3,7 @@ import { isExpected } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { shortHash } from '../../engine/context/person-identity.ts';
 import { instant } from '../../compose/output/format-values.ts';
-import {
-  type LoggedDeliveries,
-  readDeliveries,
-  readWaitingEvents,
-  type WaitingEvents,
-} from '../../compose/queues/event-queue.ts';
+import { readDeliveries, readWaitingEvents } from '../../compose/queues/event-queue.ts';
 import { sealIn } from '../../compose/queues/payload-encryption.ts';
 import { actionForm, pagerLinks } from '../view/form.ts';
 import { html, type Html, prose, sectionsHtml, tiles } from '../../views/render/html.ts';
@@ -17,8 +12,6 @@ import { readerOf } from '../view/console-text.ts';
 import type { Page, PageRequest } from '../view/page.ts';
 
 const shown = 50;
-
-type NameOf = (record: string | undefined) => string;
 
 /** The page of events. */
 export const eventsPage: Page = {
@@ -49,13 +42,33 @@ export const eventsPage: Page = {
           },
         });
       const { refusals, events } = log;
+      // The id of a row is the record that can be processed.
+      const waits = waiting.events.map(({ record, isErased, state, at, attempts }): TableRow => {
+        const is = `${isErased ? 'erased in the CRM, ' : ''}${stateWords[state]}`;
+        const cells = [nameOf(record), instant(at), is, String(attempts), ''];
+        return { cells, notes: [], ...(state === 'delayed' && !isErased && { id: record }) };
+      });
+      const came = events.slice(0, shown).map(({ at, record: id, isErased, state }): TableRow => {
+        const is = `accepted${isErased ? ', erased in the CRM' : ''}, ${state}`;
+        const isDone = state === 'done' && id !== undefined && !isErased;
+        return { cells: [nameOf(id), instant(at), is, ''], notes: [], ...(isDone && { id }) };
+      });
+      const columns = ['CRM record', 'Arrived', 'State'];
+      const now = {
+        table: { columns: [...columns, numbers('Attempts'), 'Do it now'], rows: waits },
+        none: 'Every event is processed.',
+      };
+      const last = {
+        title: 'Last deliveries',
+        table: { columns: [...columns, 'Again'], rows: came },
+        none: 'None in the last seven days.',
+      };
       const body = html`${tiles([
         [withCommas(waiting.active), 'are processed now'],
         [withCommas(waiting.waiting), 'wait'],
         [withCommas(waiting.delayed), 'have just arrived, or are tried again later'],
       ])}
-      ${show(waitingSection(waiting, nameOf), 'Process now')}
-      ${show(deliveredSection(events.slice(0, shown), nameOf), 'Process again')}
+      ${show(now, 'Process now')} ${show(last, 'Process again')}
       ${pagerLinks(request, from, shown, events.length > shown)}
       ${show({
         title: 'Refused deliveries',
@@ -73,7 +86,7 @@ export const eventsPage: Page = {
 };
 
 /** Viewers see a hash of the id, because an id may be an address, however it is written. */
-async function namesFor(request: PageRequest): Promise<NameOf> {
+async function namesFor(request: PageRequest): Promise<(record: string | undefined) => string> {
   const unknown = '(encrypted with another key)';
   if (request.user.seesAddresses) return (record) => record ?? unknown;
   // The secret is read now, because the snapshot is closed when the page is written.
@@ -84,30 +97,7 @@ async function namesFor(request: PageRequest): Promise<NameOf> {
   return (record) => (record === undefined ? unknown : shortHash({ get: () => secret }, record));
 }
 
-/** The id of a row is the record that can be processed. */
-function waitingSection({ events }: WaitingEvents, nameOf: NameOf): Section {
-  const rows = events.map(({ record, isErased, state, at, attempts }): TableRow => {
-    const is = `${isErased ? 'erased in the CRM, ' : ''}${stateWords[state]}`;
-    const cells = [nameOf(record), instant(at), is, String(attempts), ''];
-    return { cells, notes: [], ...(state === 'delayed' && !isErased && { id: record }) };
-  });
-  const columns = ['CRM record', 'Arrived', 'State', numbers('Attempts'), 'Do it now'];
-  return { table: { columns, rows }, none: 'Every event is processed.' };
-}
-
 const stateWords = { waiting: 'waits', active: 'is processed', delayed: 'is tried later' } as const;
-
-function deliveredSection(events: LoggedDeliveries['events'], nameOf: NameOf): Section {
-  const rows = events.map(({ at, record: id, isErased, state }): TableRow => {
-    const is = `accepted${isErased ? ', erased in the CRM' : ''}, ${state}`;
-    const cells = [nameOf(id), instant(at), is, ''];
-    const isDone = state === 'done' && id !== undefined && !isErased;
-    return { cells, notes: [], ...(isDone && { id }) };
-  });
-  const columns = ['CRM record', 'Arrived', 'State', 'Again'];
-  const none = 'None in the last seven days.';
-  return { title: 'Last deliveries', table: { columns, rows }, none };
-}
 
 const whyWords: Readonly<Record<string, string>> = {
   unsigned: 'it is not signed',

@@ -35,11 +35,12 @@ import {
 } from '../../views/status/mirrors.ts';
 import type { Section, Text } from '../../views/sections.ts';
 import { html, type Html, prose, sectionsHtml } from '../../views/render/html.ts';
+import type { User } from '../access/access-rules.ts';
 import { consoleText, personLink } from '../view/console-text.ts';
 import { filterLink, textField } from '../view/form.ts';
 import { linkTo } from '../view/page.ts';
 import { findPeople } from './people.ts';
-import { csrfOf, formOf, sendOperatorsOnly, sendPage } from '../view/layout.ts';
+import { csrfOf, formOf, sendPage } from '../view/layout.ts';
 
 /** A file of a mirror that cannot be used, so that the mirror is stopped. */
 export interface RefusedConfiguration {
@@ -48,28 +49,24 @@ export interface RefusedConfiguration {
   why: string;
 }
 
-interface MirrorsPage {
-  refused: readonly RefusedConfiguration[];
-  /** Not empty if workers share the mirrors; they are asked who serves which. */
-  fleets: readonly ConsoleFleet[];
-  clock: Clock;
-}
-
-const filters = z.object({ state: z.string().default(''), name: z.string().default('') }).catch({
-  state: '',
-  name: '',
-});
+const text = z.string().default('');
+const filters = z.object({ state: text, name: text }).catch({ state: '', name: '' });
 
 /**
  * Sends the page of all mirrors, or of those of a state or with such a name; if there is only one
- * mirror, the browser is sent to its page.
+ * mirror, the browser is sent to its page. `fleets` is not empty if workers share the mirrors.
  */
 export async function showMirrors(
   request: FastifyRequest,
   reply: FastifyReply,
   mirrors: readonly ConsoleMirror[],
-  { refused, fleets, clock }: MirrorsPage,
+  shared: {
+    refused: readonly RefusedConfiguration[];
+    fleets: readonly ConsoleFleet[];
+    clock: Clock;
+  },
 ): Promise<void> {
+  const { refused, fleets, clock } = shared;
   const [only, ...others] = mirrors;
   if (only && others.length === 0 && refused.length === 0 && fleets.length === 0) {
     await reply.redirect(linkTo({ mirror: only }), 303);
@@ -77,7 +74,16 @@ export async function showMirrors(
   }
   const places = Map.groupBy(mirrors, ({ isElsewhere }) => isElsewhere());
   const [here, there] = [places.get(false) ?? [], places.get(true) ?? []];
-  const workers = await workersOf(fleets);
+  // They are not known if workers share no mirrors, or while Redis is away.
+  let workers: ReadonlyMap<string, string> | undefined;
+  try {
+    const all = await Promise.all(fleets.map(async ({ read }) => read()));
+    const names = all.flatMap((fleet) => fleet.mirrors);
+    if (all.length > 0)
+      workers = new Map(names.map(({ name, holder = 'nobody' }) => [name, holder]));
+  } catch (error) {
+    if (!isExpected(error)) throw error;
+  }
   const seen: ShownMirror[] = [];
   // Hundreds of snapshots take seconds, in which this process has other things to do.
   for await (const { config, status } of inTurns({ clock }, here)) {
@@ -86,10 +92,8 @@ export async function showMirrors(
   const { state, name } = filters.parse(request.query);
   const named = seen.filter(({ config }) => config.mirror.includes(name.trim().toLowerCase()));
   const shown = named.filter((one) => state === '' || stateOf(one) === state);
-  const link = (is: string, text: string): Html => {
-    const query = new URLSearchParams({ state: is, name });
-    return filterLink(`/?${query.toString()}`, text, is === state);
-  };
+  const link = (is: string, words: string): Html =>
+    filterLink(`/?${new URLSearchParams({ state: is, name }).toString()}`, words, is === state);
   const counts = countStates(named).map(([is, n]) => link(is, `${mirrorStates[is]} ${n}`));
   const stopped: Section = {
     title: 'Files that cannot be used: their mirrors are stopped',
@@ -141,21 +145,6 @@ export async function showMirrors(
         ${sectionsHtml(sections, { pageLink, forms })}
       </div>`,
   });
-}
-
-/** Returns who serves each mirror; undefined if there are no fleets, or Redis is away. */
-async function workersOf(
-  fleets: readonly ConsoleFleet[],
-): Promise<ReadonlyMap<string, string> | undefined> {
-  if (fleets.length === 0) return undefined;
-  try {
-    const all = await Promise.all(fleets.map(async ({ read }) => read()));
-    const mirrors = all.flatMap((fleet) => fleet.mirrors);
-    return new Map(mirrors.map(({ name, holder = 'nobody' }) => [name, holder]));
-  } catch (error) {
-    if (isExpected(error)) return undefined;
-    throw error;
-  }
 }
 
 const dayMs = 86_400_000;
@@ -246,15 +235,11 @@ export async function findInMirrors(
       if (isMalformed) hint = none;
       if (isUnusable) return [html`<li>${mirror.config.mirror}: ${prose(none)}</li>`];
       if (!snapshot || !isExact) return [];
-      return keys.map(
-        (key) =>
-          html`<li>
-            ${mirror.config.mirror}:
-            <a href="${personLink({ mirror }, snapshot, key)}"
-              >${names({ kind: 'contact', key })}</a
-            >
-          </li>`,
-      );
+      return keys.map((key) => {
+        const href = personLink({ mirror }, snapshot, key);
+        const person = html`<a href="${href}">${names({ kind: 'contact', key })}</a>`;
+        return html`<li>${mirror.config.mirror}: ${person}</li>`;
+      });
     });
   let hint = '';
   const found: Html[][] = [];
@@ -268,16 +253,19 @@ export async function findInMirrors(
   const those = unread.length === 0 ? '' : 'that was searched ';
   const nobody = `No mirror ${those}has a record of this person.`;
   const none = html`<p class="flash">${hint === '' ? nobody : hint}</p>`;
-  const list = html`<ul>
-    ${found}
-  </ul>`;
   const others = `Not searched, because their snapshots cannot be read here: ${unread.join(', ')}.`;
   await sendPage(request, reply, {
     title: found.length === 0 ? 'Nobody was found' : `Found in ${counted(found.length, 'mirror')}`,
     body: html`${personForm(who.slice(0, 300))}
       <div role="status">
-        ${unread.length === 0 ? '' : html`<p class="flash bad">${others}</p>`}
-        ${found.length === 0 ? none : list}
+        ${unread.length > 0 && html`<p class="flash bad">${others}</p>`}
+        ${
+          found.length === 0
+            ? none
+            : html`<ul>
+                ${found}
+              </ul>`
+        }
       </div>
       <p><a href="/">All mirrors</a></p>`,
   });
@@ -306,7 +294,7 @@ function steeringForm(
       <input type="hidden" name="mirrors" value="${all.join(' ')}" />
       ${textField('Reason (required)', { name: 'reason' })}
       <button name="what" value="pause">Pause ${which}</button>
-      ${runs === 0 ? '' : stop}
+      ${runs > 0 && stop}
       <button class="second" name="what" value="resume">Resume ${which}</button>
     </form>
   </details>`;
@@ -322,13 +310,9 @@ const steered = z.object({
 export async function steerMirrors(
   request: FastifyRequest,
   reply: FastifyReply,
+  user: User,
   mirrors: readonly ConsoleMirror[],
 ): Promise<void> {
-  const { visitor } = request;
-  if (visitor?.role !== 'operator') {
-    await sendOperatorsOnly(request, reply);
-    return;
-  }
   const { what, reason, mirrors: asked } = formOf(request, steered);
   const wanted = asked.split(' ');
   const lines: string[] = [];
@@ -338,7 +322,7 @@ export async function steerMirrors(
   for (const { config, run } of mirrors) {
     if (!wanted.includes(config.mirror)) continue;
     const argv = what === 'stop' ? ['pause', '--stop'] : [what];
-    const { code, lines: said } = await run(visitor, [...argv, `--reason=${reason}`]);
+    const { code, lines: said } = await run(user, [...argv, `--reason=${reason}`]);
     isDone &&= code === 0;
     if (code === 0) (said.length > 1 ? lines : usual).push(said.join(' '));
     else lines.push(...said.map((line) => `${config.mirror}: ${line}`));
@@ -411,18 +395,11 @@ export async function drainInFleet(
   reply: FastifyReply,
   fleets: readonly ConsoleFleet[],
 ): Promise<void> {
-  if (request.visitor?.role !== 'operator') {
-    await sendOperatorsOnly(request, reply);
-    return;
-  }
   const { node, undo } = formOf(request, drained);
   const done = await Promise.all(fleets.map(async ({ drain }) => drain(node, undo === 'no')));
   const isAlive = done.some(Boolean);
-  const line =
-    undo === 'yes' ? `${node} may have mirrors again.` : `${node} gives its mirrors away.`;
-  request.session.set('flash', {
-    kind: isAlive ? 'good' : 'bad',
-    lines: [isAlive ? line : `${node} is no longer alive.`],
-  });
+  const does = undo === 'yes' ? 'may have mirrors again' : 'gives its mirrors away';
+  const lines = [`${node} ${isAlive ? does : 'is no longer alive'}.`];
+  request.session.set('flash', { kind: isAlive ? 'good' : 'bad', lines });
   await reply.redirect('/fleet', 303);
 }

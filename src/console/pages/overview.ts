@@ -65,19 +65,12 @@ function isUnreadable({ attention }: Standing): boolean {
 function stateSection(seen: Standing): Html {
   const { status } = seen;
   const { tone, text } = stateWord(status, seen.attention);
-  const { running } = status;
-  const progress = running
-    ? html`${progressLine(status)}
-      ${
-        running.total === null
-          ? ''
-          : html`<progress
-              aria-label="Progress of the run"
-              max="${running.total}"
-              value="${running.done}"
-            ></progress>`
-      }`
-    : '';
+  const { total = null, done = 0 } = status.running ?? {};
+  const bar = html`<progress
+    aria-label="Progress of the run"
+    max="${total}"
+    value="${done}"
+  ></progress>`;
   const age = status.proven?.ageMs ?? null;
   const proven =
     age === null
@@ -92,9 +85,9 @@ function stateSection(seen: Standing): Html {
     (words) => html`<p class="quiet">${prose(words)} (windows).</p>`,
   );
   return html`<p class="state">
-      <span class="chip ${tone}">${text}</span> ${isUnreadable(seen) ? '' : proven}
+      <span class="chip ${tone}">${text}</span> ${!isUnreadable(seen) && proven}
     </p>
-    ${canaries} ${waits} ${progress}`;
+    ${canaries} ${waits} ${progressLine(status)} ${total !== null && bar}`;
 }
 
 /** Returns what the one prominent button does: end the pause, mend what is worst, or run. */
@@ -110,21 +103,18 @@ const stopping = { action: 'pause-stop', label: 'Pause and stop the run', isGrav
 function runForms(request: PageRequest, seen: Standing): Html | '' {
   if (request.user.role !== 'operator') return '';
   const { running, paused } = seen.status;
-  if (paused) {
-    const label = 'End the pause';
-    const stop = { ...stopping, label: 'Stop the run', needsReason: true };
-    return html`${running ? actionForm(request, stop) : ''}
-    ${actionForm(request, { action: 'resume', label, needsReason: 'optional' })}`;
-  }
+  const resume = { action: 'resume', label: 'End the pause', needsReason: 'optional' } as const;
+  const stop = { ...stopping, label: 'Stop the run', needsReason: true };
+  if (paused) return html`${running && actionForm(request, stop)} ${actionForm(request, resume)}`;
   const isSecond = mainAct(seen) !== 'run-full';
   const runs = html`${actionForm(request, { action: 'run-full', label: 'Run now', isSecond })}
   ${actionForm(request, { action: 'run-fast', label: 'Fast run', isSecond: true })}`;
-  return html`${running ? '' : runs}
+  return html`${!running && runs}
     <details class="inline">
       <summary>Pause</summary>
       <p class="quiet">
         No further run
-        begins.${running ? ' What a stopped run has done is recorded; the next does the rest.' : ''}
+        begins.${running && ' What a stopped run has done is recorded; the next does the rest.'}
       </p>
       ${actionForm(request, running ? { ...pausing, second: stopping } : pausing)}
     </details>`;
@@ -228,12 +218,10 @@ export const limitsPage: Page = {
     const pieces = limitPieces(request, request.mirror.status());
     const { memory } = request.mirror.config;
     const found = orFault(() => withMemory(memory, ({ requests }) => requests.lastRefused()) ?? []);
-    const lines =
-      'fault' in found
-        ? []
-        : found.map(
-            ({ route, n, at }) => `${route}: ${instant(at)}, ${withCommas(n)} in the request log`,
-          );
+    const answers = 'fault' in found ? [] : found;
+    const lines = answers.map(
+      ({ route, n, at }) => `${route}: ${instant(at)}, ${withCommas(n)} in the request log`,
+    );
     const none = 'fault' in found ? found.fault : 'The request log holds no such answer.';
     const refused = { title: 'Last refused (429)', lines, isList: true, none };
     const body = html`${liveArea(request, pieces)} ${sectionsHtml([refused], {})}
@@ -250,11 +238,13 @@ export function limitPieces(
   const unread = attention.find(({ code }) => code === 'snapshot_unreadable');
   const { running, limits: stored } = status;
   const now = mirror.limits();
-  const rows = new Map<string, Row>(stored.map(({ route, ...one }) => [route, one]));
+  // The requests used in this window by everybody are known only to the process that sends some.
+  type Row = (typeof stored)[number] & { used?: number | undefined };
+  const rows = new Map(stored.map((one): [string, Row] => [one.route, one]));
   for (const [route, { limit, windowMs, left, others }] of Object.entries(now)) {
     if (limit === undefined || windowMs === undefined) continue;
     const used = left === undefined ? undefined : Math.max(0, limit - left);
-    rows.set(route, { limit, windowMs, others, used, at: 'now' });
+    rows.set(route, { route, limit, windowMs, others, used, at: 'now' });
   }
   const leftMs = running?.leftMs ?? null;
   const end = timeOf(instant(Date.parse(status.at) + (leftMs ?? 0)));
@@ -271,9 +261,9 @@ export function limitPieces(
     numbers('By others'),
     'Seen',
   ];
-  const routes = [...rows]
-    .toSorted(([a], [b]) => a.localeCompare(b))
-    .map(([route, { limit, windowMs, used, others, at }]) => [
+  const routes = [...rows.values()]
+    .toSorted((a, b) => a.route.localeCompare(b.route))
+    .map(({ route, limit, windowMs, used, others, at }) => [
       route,
       withCommas(limit),
       range(windowMs),
@@ -286,13 +276,4 @@ export function limitPieces(
     'limits-run': unread ? html`<p class="flash bad">${unread.text}</p>` : run,
     'limits-routes': sectionsHtml([{ table: { columns, rows: routes }, none }], {}),
   };
-}
-
-interface Row {
-  limit: number;
-  windowMs: number;
-  others: number;
-  /** The requests used in this window by everybody; undefined if this process does not know. */
-  used?: number | undefined;
-  at: string;
 }

@@ -207,8 +207,8 @@ function bodyOf(request: PageRequest, key: Key, document: PersonDocument): Html 
     forms(id) {
       if (id === 'answers') return personButtons(request, key, document);
       const { conflict, isHeld } = outlookFor(document, id);
-      return html`${isHeld ? link(request, 'approvals', 'Approvals') : ''}
-      ${conflict === undefined ? '' : resolveForms(request, key, { channel: id, conflict })}`;
+      return html`${isHeld && link(request, 'approvals', 'Approvals')}
+      ${conflict && resolveForms(request, key, { channel: id, conflict })}`;
     },
   });
 }
@@ -235,25 +235,19 @@ function resolveForms(
 ): Html | '' {
   if (request.user.role !== 'operator' || conflict === 'erased') return '';
   const isIn = mayBeIn.has(conflict);
-  const missing = isIn
-    ? ''
-    : html`<p class="quiet">
-        “The person wants in” is not offered: ${notIn[conflict] ?? onPlatform}.
-      </p>`;
+  const into = { label: 'The person wants in', sends: { name: 'to', value: 'in' } };
+  const out = { label: 'The person wants out', sends: { name: 'to', value: 'out' } };
+  const missing = `“The person wants in” is not offered: ${notIn[conflict] ?? onPlatform}.`;
   return html`<details>
     <summary>Resolve the conflict in ${channelName(request, channel)}</summary>
     <p class="quiet">
       The CRM and the platform are read first. Nothing is sent now: the next run does it. Name no
       address in the texts, because they are kept in the audit log.
     </p>
-    ${missing}
+    ${!isIn && html`<p class="quiet">${missing}</p>`}
     ${actionForm(request, {
       action: 'resolve',
-      label: isIn ? 'The person wants in' : 'The person wants out',
-      sends: { name: 'to', value: isIn ? 'in' : 'out' },
-      ...(isIn
-        ? { second: { label: 'The person wants out', sends: { name: 'to', value: 'out' } } }
-        : {}),
+      ...(isIn ? { ...into, second: out } : out),
       values: { person: key, channel },
       needsReason: true,
       fields: textField('Evidence', { name: 'evidence', example: 'a ticket, a signed form' }),
@@ -274,18 +268,11 @@ function questionForm(request: PageRequest, what: keyof typeof questions): Html 
 function personButtons(request: PageRequest, key: Key, { parked, reports }: PersonDocument): Html {
   const isOperator = request.user.role === 'operator';
   const isRefused = parked.length > 0 || reports.some(({ state }) => state === 'rejected');
+  const about = { values: { person: key }, needsReason: 'optional' } as const;
+  const retry = { action: 'retry', label: 'Try again', ...about };
   return html`<div class="row">
-    ${isOperator ? questionForm(request, 'now') : ''}
-    ${
-      isOperator && isRefused
-        ? actionForm(request, {
-            action: 'retry',
-            label: 'Try again',
-            values: { person: key },
-            needsReason: 'optional',
-          })
-        : ''
-    }
-    ${request.user.seesAddresses ? questionForm(request, 'file') : ''}
+    ${isOperator && questionForm(request, 'now')}
+    ${isOperator && isRefused && actionForm(request, retry)}
+    ${request.user.seesAddresses && questionForm(request, 'file')}
   </div>`;
 }

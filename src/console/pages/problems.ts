@@ -4,10 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ProblemClass } from '../../domain/record-problem.ts';
 import { withCommas } from '../../domain/values/counted.ts';
-import type { ProblemGroup } from '../../engine/report/problem-groups.ts';
 import { classWords, problemsSection, shownGroups } from '../../views/lookup/problem-groups.ts';
 import { instant } from '../../compose/output/format-values.ts';
-import { type HeldRecords, heldRecords, heldSections } from '../../views/status/status-sections.ts';
+import { heldRecords, heldSections } from '../../views/status/status-sections.ts';
 import { standingGroups } from '../../views/lookup/standing-problems.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { readerOf } from '../view/console-text.ts';
@@ -19,11 +18,10 @@ import { linkTo, type Page, type PageRequest } from '../view/page.ts';
 export const problemsPage: Page = {
   path: 'problems',
   nav: 'Problems',
-  show: async (request) =>
-    request.mirror.read(request.user, (seen) => ({
-      title: 'Problems',
-      body: bodyOf(request, seen),
-    })),
+  show: async (request) => ({
+    title: 'Problems',
+    body: await request.mirror.read(request.user, (seen) => bodyOf(request, seen)),
+  }),
 };
 
 /** A line for each record, as `problems --output` writes it, by that command. */
@@ -81,18 +79,26 @@ function bodyOf(request: PageRequest, { snapshot, names, config }: Seen): Html {
     adds its problems when it ends.
   </p>`;
   const forms = (id: string): Html | '' => {
-    if (id === 'held') {
-      const approvals = linkTo(request, 'approvals');
+    const approvals = linkTo(request, 'approvals');
+    if (id === 'held')
       return html`<p><a class="button" href="${approvals}">Look at the changes</a></p>`;
-    }
     const { count = 0, samples = [], class: of } = groups[Number(id)] ?? {};
     const file = listLink(request, of, '.csv');
     return count > samples.length ? html`<br /><a href="${file}">all of them as CSV</a>` : '';
   };
-  return html`${status.running ? running : ''} ${tabs(request, { all, held }, asked)}
+  const open = held.reduce((sum, one) => sum + one.open, 0);
+  const tab = (of: ProblemClass | undefined, text: string): Html => {
+    const those = all.filter((group) => of === undefined || group.class === of);
+    const others = of === undefined || of === 'held' ? open : 0;
+    const records = withCommas(those.reduce((sum, { count }) => sum + count, others));
+    const current = of === asked && raw('aria-current="page"');
+    return html`<a href="${listLink(request, of)}" ${current}>${text} (${records})</a>`;
+  };
+  return html`${status.running && running}
+    <p class="row">${tab(undefined, 'all')} ${classes.map((of) => tab(of, classWords[of]))}</p>
     <div class="row">
-      ${isNone ? '' : html`<a class="button second" href="${listLink(request, asked, '.csv')}">Download as CSV</a>`}
-      ${isRefused ? actionForm(request, again) : ''}
+      ${!isNone && html`<a class="button second" href="${listLink(request, asked, '.csv')}">Download as CSV</a>`}
+      ${isRefused && actionForm(request, again)}
     </div>
     ${sectionsHtml(
       [
@@ -111,23 +117,3 @@ function listLink(request: PageRequest, of: ProblemClass | undefined, end = ''):
 
 /** What stands for a value that may be personal. */
 const hiddenValue = '(the value is hidden from viewers)';
-
-function tabs(
-  request: PageRequest,
-  { all, held }: { all: readonly ProblemGroup[]; held: readonly HeldRecords[] },
-  asked: ProblemClass | undefined,
-): Html {
-  const waiting = held.reduce((sum, { open }) => sum + open, 0);
-  const tab = (of: ProblemClass | undefined, text: string): Html => {
-    const found = all.filter((group) => of === undefined || group.class === of);
-    const others = of === undefined || of === 'held' ? waiting : 0;
-    const records = withCommas(found.reduce((sum, { count }) => sum + count, others));
-    const href = listLink(request, of);
-    return html`<a href="${href}" ${of === asked ? raw('aria-current="page"') : ''}
-      >${text} (${records})</a
-    >`;
-  };
-  return html`<p class="row">
-    ${tab(undefined, 'all')} ${classes.map((of) => tab(of, classWords[of]))}
-  </p>`;
-}

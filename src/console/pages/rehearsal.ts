@@ -31,8 +31,8 @@ export const rehearsalPage: Page = {
         how the run would go and how long it would take. Nothing is sent, and nothing changes.
       </p>
       ${isRunning ? jobSection(request, job, 'The next run is being rehearsed.') : formSection(request)}
-      ${job?.answer ? await answerPart(request, job, job.answer) : ''}
-      ${job ? '' : html`<p class="quiet">Nothing has been rehearsed since this console began.</p>`}`;
+      ${job?.answer && (await answerPart(request, job, job.answer))}
+      ${!job && html`<p class="quiet">Nothing has been rehearsed since this console began.</p>`}`;
     return { title: 'Rehearsal', body };
   },
 };
@@ -95,9 +95,17 @@ function resultOf(
   const { ms, mode, peopleCount, requests, reasons } = found;
   // What awaits approval has a section of its own.
   const groups = found.groups.filter((group) => group.class !== 'held');
+  // Otherwise, the words and values of records are hidden: of a problem, the cause is said alone.
   const rehearsal = seesAddresses
     ? { ...found, groups }
-    : maskedRehearsal({ ...found, groups }, names);
+    : {
+        ...found,
+        people: found.people.map(({ changes, ...person }) => ({
+          ...person,
+          changes: changes.map((one) => ({ ...one, reason: maskedText(one.reason, names) })),
+        })),
+        groups: groups.map((of) => ({ ...of, reason: of.cause, fix: '', samples: [] })),
+      };
   // Without a snapshot, there is no key from which a hash could be made.
   const isNamed = snapshot !== undefined || seesAddresses;
   const sections = rehearsalSections(isNamed ? rehearsal : { ...rehearsal, people: [] }, {
@@ -124,18 +132,6 @@ function resultOf(
       [{ title: 'Why', lines: reasons.length === 0 ? [] : why, isList: true }, ...sections],
       readerOf(request, snapshot),
     )}`;
-}
-
-/** Hides the words and values of records: of a problem, the cause is said alone. */
-function maskedRehearsal(found: Rehearsal, names: Seen['names']): Rehearsal {
-  const people = found.people.map(({ changes, ...person }) => ({
-    ...person,
-    changes: changes.map((one) => ({ ...one, reason: maskedText(one.reason, names) })),
-  }));
-  const groups = found.groups.map((group) => {
-    return { ...group, reason: group.cause, fix: '', samples: [] };
-  });
-  return { ...found, people, groups };
 }
 
 /** Says since when the limit of a route is known, which the rehearsal took from the last run. */

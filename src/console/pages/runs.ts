@@ -133,7 +133,7 @@ function runContent(request: PageRequest, seen: Seen): PageContent {
   </div>`;
   const reader = readerOf(request, snapshot);
   const body = html`<section>${sectionsHtml([runSection(run, undefined, true)], reader)}</section>
-    ${undone || ''} ${mayUndo ? undo : ''}
+    ${undone} ${mayUndo && undo}
     <section>
       <h2>Changes</h2>
       <p>${changesWords(run.changes, run.status)}</p>
@@ -151,18 +151,9 @@ function runContent(request: PageRequest, seen: Seen): PageContent {
 const outcomes = ['acked', 'rejected', 'stale', 'unknown', 'sent', 'planned'] as const;
 
 const changeFields: readonly Choice[] = [
-  { name: 'op', label: 'Change', options: ops.map((op) => [op, changeName(op, false)]) },
-  {
-    name: 'outcome',
-    label: 'Outcome',
-    options: outcomes.map((state) => [state, outcomeName(state)]),
-  },
-  {
-    name: 'kind',
-    label: 'Record',
-    options: [
-      ['contact', 'people'],
-      ['template', 'templates'],
-    ],
-  },
+  choice('op', 'Change', ops, (op) => changeName(op, false)),
+  choice('outcome', 'Outcome', outcomes, outcomeName),
+  choice('kind', 'Record', ['contact', 'template'], (kind) =>
+    kind === 'contact' ? 'people' : 'templates',
+  ),
 ];

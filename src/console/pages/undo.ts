@@ -23,7 +23,7 @@ import { mostDocumented, restSection } from '../../views/run/run-sections.ts';
 import { actionForm, jobSection, signersWords } from '../view/form.ts';
 import { html, type Html, prose, sectionsHtml, timeOf } from '../../views/render/html.ts';
 import { link, linkTo, type Page, type PageRequest } from '../view/page.ts';
-import type { Text } from '../../views/sections.ts';
+import { present, type Text } from '../../views/sections.ts';
 import { readerOf } from '../view/console-text.ts';
 
 /** The page on which a run is undone. */
@@ -123,20 +123,16 @@ function undoneLines(found: RunDocument): Text[] {
   const { run, reasons, contacts, templates, deferred } = found;
   const later = deferredCount(deferred);
   const refused = contacts.refused + templates.refused;
-  const waits =
-    `${counted(later, 'record')} must wait: the configuration limits such changes to certain ` +
-    'hours. Undo the run again then.';
-  return [
+  const again = 'No run does it again until the CRM states something else. An undo can be undone, ';
+  return present<Text>(
     appliedWords(found),
-    ...(later > 0 ? [waits] : []),
-    ...(refused > 0 ? [`The platform refused ${withCommas(refused)}.`] : []),
+    later > 0 &&
+      `${counted(later, 'record')} must wait: the configuration limits such changes to certain ` +
+        'hours. Undo the run again then.',
+    refused > 0 && `The platform refused ${withCommas(refused)}.`,
     ...reasons,
-    [
-      'No run does it again until the CRM states something else. An undo can be undone, too: ',
-      { page: `runs/${run}`, text: 'the run that has undone it' },
-      '.',
-    ],
-  ];
+    [`${again}too: `, { page: `runs/${run}`, text: 'the run that has undone it' }, '.'],
+  );
 }
 
 function appliedWords({ contacts, templates }: RunDocument): string {
@@ -210,6 +206,7 @@ function confirmSection(request: PageRequest, plan: UndoPlan): Html | '' {
     <p class="quiet">The rest then waits, until somebody approves it here.</p>
     ${sendForm(request, plan, { label: 'Undo without what needs approval', n: all - held })}`;
   const { approvers } = request.mirror.config;
+  const label = 'Approve and undo this run';
   const approval = approvers
     ? html`<p>
         ${signersWords(approvers)} have to sign. Begin the undo below; then
@@ -220,11 +217,11 @@ function confirmSection(request: PageRequest, plan: UndoPlan): Html | '' {
           Approve it if it is what you want. In a terminal:
           <code>crm-mirror undo ${plan.undoes} --approve ${plan.plan}</code>
         </p>
-        ${sendForm(request, plan, { label: 'Approve and undo this run', n: all, action: 'undo-approve' })}`;
+        ${sendForm(request, plan, { label, n: all, action: 'undo-approve' })}`;
   return html`<section>
     <h2>${held === all ? 'It needs' : 'Some of it needs'} an approval</h2>
     ${sectionsHtml([{ lines, isList: true }], readerOf(request))} ${approval}
-    ${held < all || approvers ? rest : ''}
+    ${(held < all || approvers) && rest}
   </section>`;
 }
 
@@ -235,14 +232,8 @@ function sendForm(
 ): Html {
   const sends = `Send ${counted(n, 'change')} to the platform`;
   const what = n === 0 ? 'Ask for the approval, and send nothing yet' : sends;
-  return actionForm(request, {
-    action,
-    label,
-    values: { run: undoes, plan },
-    needsReason: true,
-    isGrave: true,
-    fields: html`<label
-      ><input type="checkbox" name="agreed" value="yes" required /> ${what}</label
-    >`,
-  });
+  const box = html`<input type="checkbox" name="agreed" value="yes" required />`;
+  const fields = html`<label>${box} ${what}</label>`;
+  const values = { run: undoes, plan };
+  return actionForm(request, { action, label, values, needsReason: true, isGrave: true, fields });
 }

@@ -19,7 +19,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { inTurns } from '../../engine/context/work-in-parts.ts';
 import { type ConsoleMirror, operatorName } from '../view/console-mirror.ts';
 import { textField } from '../view/form.ts';
-import { csrfOf, formOf, sendOperatorsOnly, sendPage } from '../view/layout.ts';
+import { csrfOf, formOf, sendPage } from '../view/layout.ts';
 
 /** Sends the page of the users, for an operator. */
 export async function showUsers(
@@ -27,10 +27,6 @@ export async function showUsers(
   reply: FastifyReply,
   users: Users,
 ): Promise<void> {
-  if (request.visitor?.role !== 'operator') {
-    await sendOperatorsOnly(request, reply);
-    return;
-  }
   const csrf = csrfOf(reply, request.visitor);
   const listed = users.list();
   const state = ({ role, disabled }: KnownUser) =>
@@ -80,6 +76,7 @@ const changed = z.object({
 
 interface ChangingUsers {
   users: Users;
+  by: User;
   random(bytes: number): Buffer;
   mirrors: readonly ConsoleMirror[];
   clock: Clock;
@@ -92,18 +89,12 @@ interface ChangingUsers {
 export async function changeUsers(
   request: FastifyRequest,
   reply: FastifyReply,
-  { users: { path }, random, mirrors, clock }: ChangingUsers,
+  { users: { path }, by, random, mirrors, clock }: ChangingUsers,
 ): Promise<void> {
-  if (request.visitor?.role !== 'operator') {
-    await sendOperatorsOnly(request, reply);
-    return;
-  }
   const { name, change, role } = formOf(request, changed);
   const isSecret = change === 'add' || change === 'password';
   const password = random(15).toString('base64url');
-  let line = isSecret
-    ? `${name}: the password, shown only now: ${password}`
-    : `${name} is changed.`;
+  const told = `${name}: the password, shown only now: ${password}`;
   try {
     const hash = isSecret ? await hashPassword(password, random(16)) : '';
     if (change === 'add') addUser(path, { name, role, password: hash });
@@ -111,38 +102,17 @@ export async function changeUsers(
     else if (change === 'disabled') changeUser(path, name, { disabled: true });
     else if (change === 'enabled') changeUser(path, name, { disabled: undefined });
     else changeUser(path, name, { role: change });
-    const what = change === 'add' ? `added as ${role}` : words[change];
-    const missed = await remember(request.visitor, `${name.replaceAll('@', ' at ')}: ${what}`, {
-      mirrors,
-      clock,
-    });
-    const lines = missed === '' ? [line] : [line, `Not in the audit log of ${missed}.`];
-    request.session.set('flash', { kind: missed === '' ? 'good' : 'bad', lines });
   } catch (error) {
     if (!isExpected(error)) throw error;
-    line = renderProblem(explain(error).problem);
-    request.session.set('flash', { kind: 'bad', lines: [line] });
+    const lines = [renderProblem(explain(error).problem)];
+    request.session.set('flash', { kind: 'bad', lines });
+    await reply.redirect('/users', 303);
+    return;
   }
-  await reply.redirect('/users', 303);
-}
-
-const words = {
-  password: 'a new password',
-  disabled: 'may not sign in',
-  enabled: 'may sign in again',
-  operator: 'operator',
-  viewer: 'viewer',
-} as const;
-
-/** Remembers the change in each mirror. Returns the names of those where that was not possible. */
-async function remember(
-  user: User,
-  about: string,
-  { mirrors, clock }: Pick<ChangingUsers, 'mirrors' | 'clock'>,
-): Promise<string> {
-  const at = clock.now();
+  const what = change === 'add' ? `added as ${role}` : words[change];
+  const about = `${name.replaceAll('@', ' at ')}: ${what}`;
   const none = { reason: null, evidence: null, as: null };
-  const decision = { at, what: 'user', name: operatorName(user), about, ...none };
+  const decision = { at: clock.now(), what: 'user', name: operatorName(by), about, ...none };
   const missed: string[] = [];
   for await (const { config, isElsewhere } of inTurns({ clock }, mirrors)) {
     try {
@@ -153,5 +123,16 @@ async function remember(
       missed.push(config.mirror);
     }
   }
-  return missed.join(', ');
+  const lines = [isSecret ? told : `${name} is changed.`];
+  if (missed.length > 0) lines.push(`Not in the audit log of ${missed.join(', ')}.`);
+  request.session.set('flash', { kind: missed.length === 0 ? 'good' : 'bad', lines });
+  await reply.redirect('/users', 303);
 }
+
+const words = {
+  password: 'a new password',
+  disabled: 'may not sign in',
+  enabled: 'may sign in again',
+  operator: 'operator',
+  viewer: 'viewer',
+} as const;

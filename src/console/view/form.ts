@@ -48,17 +48,11 @@ export function actionForm(request: PageRequest, parts: FormParts): Html {
   }
   const { action: _, ...first } = parts;
   const hidden = Object.entries({ csrf: request.csrf, back: request.here, ...values });
+  const isOptional = needsReason === 'optional';
   return html`<form class="action" method="post" action="${linkTo(request, `do/${action}`)}">
     ${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)}
     ${fields}
-    ${
-      needsReason
-        ? textField(`Reason (${needsReason === 'optional' ? 'optional' : 'required'})`, {
-            name: 'reason',
-            isOptional: needsReason === 'optional',
-          })
-        : ''
-    }
+    ${needsReason && textField(`Reason (${isOptional ? 'optional' : 'required'})`, { name: 'reason', isOptional })}
     ${[first, second, third].map((one) => one && button(request, one))}
   </form>`;
 }
@@ -79,19 +73,18 @@ export function textField(
 ): Html {
   const { name, type = 'text', isOptional = false, most = 300, hint } = field;
   const { value = '', example = '' } = field;
-  const described = hint === undefined ? '' : html`aria-describedby="${hint}"`;
   return html`<label
     >${label}
     <input
       name="${name}"
       type="${type}"
       value="${value}"
-      ${isOptional ? '' : 'required'}
+      ${!isOptional && 'required'}
       maxlength="${most}"
       autocomplete="off"
       spellcheck="false"
       placeholder="${example}"
-      ${described}
+      ${hint && html`aria-describedby="${hint}"`}
   /></label>`;
 }
 
@@ -142,9 +135,14 @@ export interface Choice {
   usual?: string;
 }
 
-/** Returns a field whose values are their own texts. */
-export function choice(name: string, label: string, values: readonly string[]): Choice {
-  return { name, label, options: values.map((value) => [value, value]) };
+/** Returns a field with these values; by default, they are their own texts. */
+export function choice<Value extends string>(
+  name: string,
+  label: string,
+  values: readonly Value[],
+  textOf: (value: Value) => string = (value) => value,
+): Choice {
+  return { name, label, options: values.map((value) => [value, textOf(value)]) };
 }
 
 /** Returns the form; a field without a choice selects everything. */
@@ -160,13 +158,13 @@ function field(
   chosen: string | undefined,
 ): Html {
   if (!options) return textField(label, { name, value: chosen, type, isOptional: true });
-  const selected = (value: string): Html | '' => (value === chosen ? raw('selected') : '');
   return html`<label
     >${label}
     <select name="${name}">
       <option value="">${usual}</option>
       ${options.map(
-        ([value, text]) => html`<option value="${value}" ${selected(value)}>${text}</option>`,
+        ([value, text]) =>
+          html`<option value="${value}" ${value === chosen && raw('selected')}>${text}</option>`,
       )}
     </select></label
   >`;
@@ -251,7 +249,7 @@ export function jobSection(request: PageRequest, job: Job, what: string): Html {
     ${liveArea(request, { [idOf(job)]: progressPart(request, job) })}
     <div class="row">
       <a class="button" href="${request.here}">Look again</a>
-      ${job.stop && request.user.role === 'operator' ? actionForm(request, stop) : ''}
+      ${job.stop && request.user.role === 'operator' && actionForm(request, stop)}
     </div>
   </section>`;
 }

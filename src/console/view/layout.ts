@@ -6,7 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
-import type { Flash } from '../access/access-rules.ts';
+import type { Flash, User } from '../access/access-rules.ts';
 import { html, type Html, prose, raw } from '../../views/render/html.ts';
 import { textField } from './form.ts';
 
@@ -66,21 +66,19 @@ function jumpDialog(mirror: SentPage['mirror']): Html {
 export const runBegun = 'The run has begun. The overview shows its progress.';
 
 function notice({ kind, lines, folded = [] }: Flash, overview = '/'): Html {
-  const shown = (line: string): Html =>
-    line === runBegun
-      ? html`The run has begun. <a href="${overview}">The overview</a> shows its progress.`
-      : prose(line);
+  const begun = html`The run has begun. <a href="${overview}">The overview</a> shows its progress.`;
+  const paragraphs = (all: readonly string[]): Html[] =>
+    all.map((line) => html`<p>${line === runBegun ? begun : prose(line)}</p>`);
   // Columns of a report stand below each other only in letters of one width.
   const isReport = lines.some((line) => /\S {3,}\S/.test(line));
   return html`<div class="flash ${kind}" role="status" tabindex="0">
-    ${isReport ? html`<pre>${lines.join('\n')}</pre>` : lines.map((line) => html`<p>${shown(line)}</p>`)}
+    ${isReport ? html`<pre>${lines.join('\n')}</pre>` : paragraphs(lines)}
     ${
-      folded.length === 0
-        ? ''
-        : html`<details>
-            <summary>Each of them</summary>
-            ${folded.map((line) => html`<p>${shown(line)}</p>`)}
-          </details>`
+      folded.length > 0 &&
+      html`<details>
+        <summary>Each of them</summary>
+        ${paragraphs(folded)}
+      </details>`
     }
   </div>`;
 }
@@ -131,22 +129,21 @@ export async function sendPage(
         <a class="skip" href="#main">Skip to the content</a>
         <header>
           <a class="brand" href="/">crm-mirror</a>
-          ${mirror ? html`<a class="mirror" href="${mirror.href}">${mirror.name}</a>` : ''}
+          ${mirror && html`<a class="mirror" href="${mirror.href}">${mirror.name}</a>`}
           ${
-            visitor
-              ? html`${jumpDialog(mirror)}<span class="visitor"
-                    >${visitor.name} <small>${visitor.role}</small></span
-                  >
-                  ${user && !user.isByLink && visitor.role === 'operator' ? usersLink : ''}
-                  ${user ? signOut : ''}`
-              : ''
+            visitor &&
+            html`${jumpDialog(mirror)}<span class="visitor"
+                >${visitor.name} <small>${visitor.role}</small></span
+              >
+              ${user && !user.isByLink && visitor.role === 'operator' && usersLink}
+              ${user && signOut}`
           }
         </header>
         <div class="columns">
-          ${nav.length > 0 ? navigation(nav) : ''}
+          ${nav.length > 0 && navigation(nav)}
           <main id="main" tabindex="-1">
             <h1>${title}</h1>
-            ${flash ? notice(flash, mirror?.href) : ''} ${body}
+            ${flash && notice(flash, mirror?.href)} ${body}
           </main>
         </div>
       </body>
@@ -160,13 +157,22 @@ export async function sendOperatorsOnly(
   reply: FastifyReply,
   frame: Partial<SentPage> = {},
 ): Promise<void> {
-  const lines = ['You are signed in as a viewer.'];
-  await sendPage(request, reply, {
-    title: 'Only operators can do this',
-    code: 403,
-    lines,
-    ...frame,
-  });
+  const page = { title: 'Only operators can do this', code: 403, ...frame };
+  await sendPage(request, reply, { ...page, lines: ['You are signed in as a viewer.'] });
+}
+
+type Handler<More extends unknown[]> = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  ...more: More
+) => Promise<void>;
+
+/** Returns a handler that does the work for operators, and says to others that they may not. */
+export function forOperators(work: Handler<[User]>): Handler<[]> {
+  return async (request, reply) =>
+    request.visitor?.role === 'operator'
+      ? work(request, reply, request.visitor)
+      : sendOperatorsOnly(request, reply);
 }
 
 /** Returns the token for the visitor's forms; who has no forms needs none. */

@@ -176,10 +176,9 @@ export function entryParts(
   const done = type === 'decision' && isText(what) ? decided[what] : undefined;
   if (done !== undefined) {
     // The sentence contains these facts, but not what it is about.
-    const others = facts.filter(
-      ([name, value]) =>
-        name !== 'by' && name !== 'reason' && !(name === 'command of' && value === entry['name']),
-    );
+    const isTold = ([fact, value]: Fact): boolean =>
+      fact === 'by' || fact === 'reason' || (fact === 'command of' && value === name);
+    const others = facts.filter((fact) => !isTold(fact));
     const about = text(entry['about'], '');
     // anna approved changes: the campaign of June
     const who = isText(name) ? name : 'somebody';
@@ -311,21 +310,12 @@ export function writeFacts(entry: EntryDocument): Fact[] {
 /** Returns the words of a rule, with its name. */
 export function ruleText(id: string): string {
   const rule = ruleNamed(id);
-  if (!rule) return id;
-  return `${rule.asks} (${id})`;
+  return rule ? `${rule.asks} (${id})` : id;
 }
 
-const hidden: ReadonlySet<string> = new Set([
-  'seq',
-  'at',
-  'type',
-  'person',
-  'what',
-  'about',
-  'statement',
-  'signer',
-  'changes',
-]);
+const hidden: ReadonlySet<string> = new Set(
+  'seq at type person what about statement signer changes'.split(' '),
+);
 
 const names: Readonly<Record<string, string>> = { name: 'by', as: 'command of', publicKey: 'key' };
 

@@ -16,7 +16,7 @@ import { type LogFault, type Verification, verifyLog } from '../../store/memory/
 import { Invalid, renderProblem } from '../../domain/errors.ts';
 import { approvalsByPlan, derivedFields, ownFields, type Sources } from './entry-document.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
-import type { Section, Text } from '../sections.ts';
+import { present, type Section, type Text } from '../sections.ts';
 import { knownHead, lacksKnownEnd, storedFault } from '../../store/memory/audit-trail.ts';
 import type { Config } from '../../config/config.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
@@ -214,11 +214,7 @@ export function exportSection(
   const { title, facts } = verificationSection(`The export ${file}`, found, 'as it was written');
   return {
     title,
-    facts: [
-      ...facts,
-      ...(last > 0 ? [['end', end] as const] : []),
-      ...(unchecked > 0 ? [['note', lacking] as const] : []),
-    ],
+    facts: present(...facts, last > 0 && ['end', end], unchecked > 0 && ['note', lacking]),
   };
 }
 

@@ -42,19 +42,14 @@ const elsewhere: ReadonlySet<ProblemCause> = new Set([
 const unclear: ReadonlySet<ProblemCause> = new Set(['template-name-shared', 'template-too-deep']);
 
 /** Returns the groups, the largest first. `most`: how many records of a group are named. */
-export function driftGroups({
-  mirror,
-  summary,
-  channels,
-  names,
-  most,
-}: {
+export function driftGroups(drifted: {
   mirror: Mirror;
   summary: Summary;
   channels: readonly OtherChannel[];
   names: Names;
   most: number;
 }): DriftGroup[] {
+  const { mirror, summary, channels, names, most } = drifted;
   const { drift } = mirror.snapshot;
   const named = (kind: RecordTypeName, { count, records }: Drifted): Drifted => ({
     count,

@@ -13,8 +13,6 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import { counted } from '../../domain/values/counted.ts';
 import { instant, lasting } from '../../compose/output/format-values.ts';
 
-type Missing = NonNullable<ReturnType<typeof missingOf>>;
-
 /**
  * Counts the people who are missing, or returns null if nobody is. `due` have been missing long
  * enough to be opted out, already or soon; `deletedInMs` is the time until the first of them is
@@ -32,7 +30,7 @@ export function missingOf({ absences }: Snapshot, rules: AbsenceRules) {
 }
 
 /** Formats the count for people. */
-export function missingWords(missing: Missing | null): string {
+export function missingWords(missing: ReturnType<typeof missingOf>): string {
   if (!missing) return 'nobody';
   const { people, due, deletedInMs } = missing;
   const first = deletedInMs === null ? '' : `; the first is deleted ${laterWords(deletedInMs)}`;

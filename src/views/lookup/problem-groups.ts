@@ -22,17 +22,13 @@ export interface ShownGroup {
   fix: string;
 }
 
-interface ShowOptions {
-  names: Names;
-  addresses: boolean;
-  /** What stands for a value that may not be shown; by default, its form. */
-  hidden?: string;
-}
-
-/** Returns the groups as they may be shown. */
+/**
+ * Returns the groups as they may be shown. `hidden` stands for a value that may not be shown; by
+ * default, its form does.
+ */
 export function shownGroups(
   groups: readonly ProblemGroup[],
-  { names, addresses, hidden }: ShowOptions,
+  { names, addresses, hidden }: { names: Names; addresses: boolean; hidden?: string },
 ): ShownGroup[] {
   return groups.map((group) => {
     const { class: of, kind, cause, count, fix } = group;

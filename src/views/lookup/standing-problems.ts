@@ -222,22 +222,17 @@ export function waitingSections({ snapshot, names, config, now }: Seen): Section
       .filter(({ verdict }) => isApproved === (verdict === 'approved'))
       .slice(0, mostListed)
       .map(({ key, op, part, by, reason: why }) => {
-        const end = isApproved
-          ? `: approved${byWords({ by: by ?? '', reason: why })}, waits for a run`
-          : '';
+        const who = byWords({ by: by ?? '', reason: why });
+        const end = isApproved ? `: approved${who}, waits for a run` : '';
         const where: Text = part === '' ? [] : [': ', { channel: part }];
         return person(key, changeName(op, false), where, end);
       });
   const refused = retryLater.refusedOptOuts(mostListed).map(problem);
   const conflicts = retryLater.conflicts(kind, mostListed).map(problem);
   const waiting = decided(false);
+  const failed = 'Opt-outs that could not be applied';
   const lists: [title: string, people: Text[], page: string, text: string][] = [
-    [
-      'Opt-outs that could not be applied',
-      refused,
-      'problems?class=rejected',
-      'All that was refused',
-    ],
+    [failed, refused, 'problems?class=rejected', 'All that was refused'],
     ['Conflicts', conflicts, 'problems?class=conflict', 'All conflicts'],
     ['Awaiting approval', waiting, 'approvals', 'All that awaits approval'],
     ['Approved, waits for a run', decided(true), 'approvals', 'All that is approved'],

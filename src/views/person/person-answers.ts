@@ -10,6 +10,7 @@ import {
 } from '../../domain/unmanaged-people.ts';
 import { dayText, timeWords } from '../../compose/output/format-values.ts';
 import { type EntryDocument, writeFacts } from '../audit/entry-document.ts';
+import { present } from '../sections.ts';
 import type { ListEntries } from './person-records.ts';
 import type { RecordedPerson } from './recorded-rows.ts';
 
@@ -104,10 +105,8 @@ const reasons: readonly Reason[] = [
   {
     id: 'list-decides',
     holds: ({ deciding }) => deciding !== undefined,
-    why: ({ deciding }) =>
-      deciding
-        ? `${certain[deciding.cause]} by ${dayOf(deciding.until)} (do-not-contact list)`
-        : '',
+    why: ({ deciding: by }) =>
+      by ? `${certain[by.cause]} by ${dayOf(by.until)} (do-not-contact list)` : '',
     is: { state: 'opt_out', from: 'list' },
   },
   {
@@ -185,14 +184,9 @@ const reasons: readonly Reason[] = [
     id: 'opted-out-by-us',
     holds: ({ state, member, cause }) =>
       state === 'opt_out' && (member?.by === 'us' || (cause !== undefined && !member)),
-    why(facts) {
-      const at = facts.member?.acknowledgedAt ?? facts.member?.until ?? facts.cause?.at ?? null;
+    why({ member, cause, evidence: { movedTo } }) {
+      const at = member?.acknowledgedAt ?? member?.until ?? cause?.at ?? null;
       const when = at === null ? '' : ` on ${dayOf(at)}`;
-      const {
-        member,
-        cause,
-        evidence: { movedTo },
-      } = facts;
       const { statedBy = [] } = member ?? {};
       const records = statedBy.length === 1 ? 'record' : 'records';
       const who = statedBy.length === 0 ? '' : ` (${records} ${statedBy.join(', ')})`;
@@ -249,12 +243,8 @@ const neverSeen: Reason = {
 export function answersOf(evidence: Evidence): MailAnswer[] {
   return evidence.channels.map((channel) => {
     const facts = factsAbout(channel, evidence);
-    const {
-      id,
-      is = facts,
-      why,
-      isIdle = false,
-    } = reasons.find(({ holds }) => holds(facts)) ?? neverSeen;
+    const reason = reasons.find(({ holds }) => holds(facts)) ?? neverSeen;
+    const { id, is = facts, why, isIdle = false } = reason;
     const { state, head = state === 'opt_in' ? 'subscribed' : 'not subscribed' }: Is = is;
     const { from = facts.from }: Is = is;
     const cause = is === facts ? facts.cause : undefined;
@@ -286,13 +276,12 @@ export function answersOf(evidence: Evidence): MailAnswer[] {
       sentence: `${head}${at}${because === '' ? '' : `, because ${because}`}${yes}${no}.`,
       evidence: [
         ...(cause
-          ? [
+          ? present(
               `This was done by the write in entry ${cause.seq} of the audit log, ${cause.at}.`,
-              ...(cause['outcome'] === 'found'
-                ? ['It was found done afterwards: nobody can tell whose doing it was.']
-                : []),
+              cause['outcome'] === 'found' &&
+                'It was found done afterwards: nobody can tell whose doing it was.',
               ...writeFacts(cause).map(([name, text]) => `${name}: ${text}`),
-            ]
+            )
           : strangerWords(facts)),
         ...facts.standing.map((one) => `On the do-not-contact list: ${listWords(one)}.`),
       ],

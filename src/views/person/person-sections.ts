@@ -17,7 +17,7 @@ import { cell } from '../../compose/output/text-style.ts';
 import { entryParts } from '../audit/entry-document.ts';
 import { absenceWords } from '../lookup/missing-people.ts';
 import { heldLines } from '../lookup/standing-problems.ts';
-import type { Happening, Item, Section, Text } from '../sections.ts';
+import { type Happening, type Item, present, type Section, type Text } from '../sections.ts';
 import type { PersonDocument } from './person-document.ts';
 import { outlookFor } from './person-outlook.ts';
 import { memberWords, ownershipNames } from './recorded-rows.ts';
@@ -96,11 +96,11 @@ export function headOf({
 }: PersonDocument): string {
   const who = `${person} in ${mirror}${asOf === null ? '' : `, as of ${asOf}`}`;
   if (known) return who;
-  const places = [
-    ...(crm.read ? ['the CRM'] : []),
+  const places = present(
+    crm.read && 'the CRM',
     'the snapshot and the do-not-contact list',
-    ...(platform.read ? ['the platform'] : []),
-  ];
+    platform.read && 'the platform',
+  );
   if (erased !== null) {
     const list = `the do-not-contact list holds a keyed hash of the address since ${erased}`;
     return `${who}: erased on request. Nothing is known but that: ${list}.`;
@@ -180,7 +180,7 @@ const listWords: Readonly<Record<string, string>> = {
   erasure: 'erased on request',
 };
 
-const presenceWords = { present: [], flagged: ['deleted there'], outside: ['out of scope'] };
+const presenceWords = { flagged: 'deleted there', outside: 'out of scope' };
 
 function crmLines({ crm }: PersonDocument): string[] {
   if (!crm.read) return [`could not be read, so nothing is decided: ${crm.why}`];
@@ -190,15 +190,13 @@ function crmLines({ crm }: PersonDocument): string[] {
       if (wish === null) return invalid ? [] : [`${channel} no opinion`];
       return [`${channel} ${stateWords(wish)}`];
     });
-    const about = [
-      ...presenceWords[presence],
-      ...(wishes.length > 0 ? [wishes.join(', ')] : []),
-      ...(consentAt === null ? [] : [`stated ${consentAt}`]),
-      ...(consentEarly
-        ? ['that was in the future when it was first read, so it never counts']
-        : []),
-      ...(invalid ? [`INVALID: ${renderProblem(invalid)}`] : []),
-    ];
+    const about = present(
+      presence !== 'present' && presenceWords[presence],
+      wishes.length > 0 && wishes.join(', '),
+      consentAt && `stated ${consentAt}`,
+      consentEarly && 'that was in the future when it was first read, so it never counts',
+      invalid && `INVALID: ${renderProblem(invalid)}`,
+    );
     return `${place}${id === '' ? '' : `, id ${id}`}: ${about.join('; ')}`;
   });
   for (const { place, ...why } of crm.mentions) {
@@ -219,41 +217,37 @@ function recordedLines(snapshot: Snapshot | null): Text[] {
   const ids = crmIds.length === 0 ? [] : [`CRM id ${crmIds.join(', ')}`];
   const since = left?.until ? `, ${timeWords({ ...left, until: left.until })}` : '';
   const does = moved?.does === 'delete' ? 'a run deletes' : 'a run opts out';
-  const known: [isSo: boolean, text: string][] = [
-    [reset, 'to be read again: the next run reads it on the platform'],
-    [readAgain && !reset, 'the next full run compares it with the platform'],
-    [!settled && !reset, 'the next run that reads it decides anew'],
-    [
-      allMail !== null,
-      `opted out of all mail (${allMail?.causes.join(', ') || 'cause unknown'})${since}`,
-    ],
-    [snapshot.protected, 'protected by contacts.protect'],
-    [snapshot.allowed, 'its erasure was taken back, and the platform not read since'],
-    [renamed.length > 0, `under another address: ${renamed.join(', ')}`],
-    [former.length > 0, `known before as ${former.join(', ')}`],
-    [
-      moved !== null,
-      `in the CRM as ${moved?.to.join(', ')} by now: ${does} this contact once that is in place: ` +
+  const known = present(
+    reset && 'to be read again: the next run reads it on the platform',
+    readAgain && !reset && 'the next full run compares it with the platform',
+    !settled && !reset && 'the next run that reads it decides anew',
+    allMail && `opted out of all mail (${allMail.causes.join(', ') || 'cause unknown'})${since}`,
+    snapshot.protected && 'protected by contacts.protect',
+    snapshot.allowed && 'its erasure was taken back, and the platform not read since',
+    renamed.length > 0 && `under another address: ${renamed.join(', ')}`,
+    former.length > 0 && `known before as ${former.join(', ')}`,
+    moved &&
+      `in the CRM as ${moved.to.join(', ')} by now: ${does} this contact once that is in place: ` +
         'subscribed or barred wherever the CRM wants it',
-    ],
-  ];
+    absence && absenceWords(absence),
+  );
   return [
     [whose, where, ...ids, `last seen ${seenAt ?? 'never'}`].join(', '),
     ...Object.entries(channels).map(([channel, is]): Text => {
       const { cause, acknowledgedAt, statedBy, released, resolved } = is;
       const before = cause === 'undone' ? 'before that ' : '';
-      const more = [
-        ...(cause === null ? [] : [causeWords[cause] ?? cause]),
-        ...(acknowledgedAt === null ? [] : [`acknowledged ${acknowledgedAt}`]),
-        ...(statedBy.length === 0 ? [] : [`${before}stated by CRM id ${statedBy.join(', ')}`]),
-        ...(released ? ['released by `allow`'] : []),
-        ...(defaults.includes(channel) ? ['set by the creation, by nobody'] : []),
-        ...(resolved ? [`resolved as an opt-in by ${resolved.by}: ${resolved.reason}`] : []),
-      ];
-      return [{ channel }, `: ${[memberWords(is), ...more].join(', ')}`];
+      const words = present(
+        memberWords(is),
+        cause && (causeWords[cause] ?? cause),
+        acknowledgedAt && `acknowledged ${acknowledgedAt}`,
+        statedBy.length > 0 && `${before}stated by CRM id ${statedBy.join(', ')}`,
+        released && 'released by `allow`',
+        defaults.includes(channel) && 'set by the creation, by nobody',
+        resolved && `resolved as an opt-in by ${resolved.by}: ${resolved.reason}`,
+      );
+      return [{ channel }, `: ${words.join(', ')}`];
     }),
-    ...known.filter(([isSo]) => isSo).map(([, text]) => text),
-    ...(absence ? [absenceWords(absence)] : []),
+    ...known,
   ];
 }
 
@@ -285,15 +279,15 @@ function platformLines({ platform }: PersonDocument): string[] {
     const changed = updatedAt === null ? '' : ` (changed ${updatedAt})`;
     const { firstName, lastName, properties = {}, groups = [] } = notSynced ?? {};
     const name = [firstName, lastName].filter(Boolean).join(' ');
-    const more = [
-      ...(name === '' ? [] : [`name ${JSON.stringify(name)}`]),
-      ...(Object.keys(properties).length === 0 ? [] : [`properties ${JSON.stringify(properties)}`]),
-      ...(groups.length === 0 ? [] : [`groups ${cell(groups.join(', '))}`]),
-    ];
-    return [
+    const more = present(
+      name !== '' && `name ${JSON.stringify(name)}`,
+      Object.keys(properties).length > 0 && `properties ${JSON.stringify(properties)}`,
+      groups.length > 0 && `groups ${cell(groups.join(', '))}`,
+    );
+    return present(
       `contact ${id}: ${states.join(', ')}${changed}`,
-      ...(more.length === 0 ? [] : [`not synced: ${more.join('; ')}`]),
-    ];
+      more.length > 0 && `not synced: ${more.join('; ')}`,
+    );
   });
 }
 
@@ -320,20 +314,17 @@ function decisionItem({ crm, platform, snapshot }: PersonDocument, channel: Chan
       { strong: doneWords[decision] ?? decision },
       `: ${why}${also}`,
     ],
-    notes: [
+    notes: present(
       ...columnLines(channel.channel, crm.records),
       `${wish}; recorded ${was}; the platform shows ${state}${whose}`,
       // A look at one person proves no absence.
-      ...(by === 'gone-kept' && snapshot?.absence?.due
-        ? ['a full run counts the person as missing, and decides by policy.absent']
-        : []),
-      ...(settlement
-        ? [
-            `resolved as an opt-${settlement.as} by ${settlement.by}, ${settlement.at}: ` +
-              `${settlement.reason} (evidence: ${settlement.evidence})`,
-          ]
-        : []),
-    ],
+      by === 'gone-kept' &&
+        snapshot?.absence?.due &&
+        'a full run counts the person as missing, and decides by policy.absent',
+      settlement &&
+        `resolved as an opt-${settlement.as} by ${settlement.by}, ${settlement.at}: ` +
+          `${settlement.reason} (evidence: ${settlement.evidence})`,
+    ),
   };
 }
 
@@ -457,22 +448,14 @@ function triedRules({ channel, tried, gates: asked, by }: Channel): Section {
     ...tried.map(({ id, asks, matches }) => ({ id, asks, says: matches })),
     ...asked.map(({ id, asks, held }) => ({ id, asks: `gate: ${asks}`, says: held })),
   ];
-  const decided = rows.some(({ id }) => id === by) ? [] : [['', '', 'no rule matches']];
-  return {
-    title: ['Rules tried for ', { channel }],
-    table: {
-      columns: ['Now', 'Rule', 'It matches if'],
-      rows: [
-        ...rows.map(({ id, asks, says }) => {
-          const word = says ? 'yes' : 'no';
-          const now = id === by ? `${word}: this decided` : word;
-          return [now, id, asks];
-        }),
-        ...decided,
-      ],
-    },
-    isFolded: true,
-  };
+  const cells = rows.map(({ id, asks, says }) => [
+    `${says ? 'yes' : 'no'}${id === by ? ': this decided' : ''}`,
+    id,
+    asks,
+  ]);
+  if (!rows.some(({ id }) => id === by)) cells.push(['', '', 'no rule matches']);
+  const table = { columns: ['Now', 'Rule', 'It matches if'], rows: cells };
+  return { title: ['Rules tried for ', { channel }], table, isFolded: true };
 }
 
 function happenedSections(document: PersonDocument, extent: Extent): Section[] {
@@ -567,15 +550,11 @@ function ofPlatform({ snapshot, history }: PersonDocument): Happening[] {
     );
     const does = isRestored ? '`undo` restored it' : 'no write of this mirror did it';
     const by = `the person, or another program: ${does}`;
-    const when = timeWords({ after, until });
     return [
       {
         at: until,
         title: `${what} on the platform`,
-        facts: [
-          ['by', by],
-          ['when', when],
-        ],
+        facts: [['by', by] as const, ['when', timeWords({ after, until })] as const],
       },
     ];
   });

@@ -16,7 +16,7 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import { resetMark } from '../../store/tables/recorded-state.ts';
 import { csvLines } from '../../compose/output/write-export.ts';
 import { instantOrNull, timeWords } from '../../compose/output/format-values.ts';
-import type { Section } from '../sections.ts';
+import { present, type Section } from '../sections.ts';
 import { keyOfHash, type Names, type RecordName, wordOf } from '../lookup/person-names.ts';
 
 export type RecordedEntry = ReturnType<ReturnType<typeof describeRows>>;
@@ -176,13 +176,10 @@ export async function recordNamed(who: string, snapshot: Snapshot): Promise<Reco
 }
 
 /** Formats what is recorded for a channel, such as: opted out by this mirror */
-export function memberWords({
-  is,
-  by,
-  after,
-  until,
-  doubtful,
-}: ReturnType<typeof membershipOf> & { doubtful: boolean }): string {
+export function memberWords(
+  member: ReturnType<typeof membershipOf> & { doubtful: boolean },
+): string {
+  const { is, by, after, until, doubtful } = member;
   const state = is.replace('_', ' ');
   if (by === null) return state;
   const made = until === null ? '' : `, made ${timeWords({ after, until })}`;
@@ -195,16 +192,14 @@ export const ownershipNames = { created: 'created by us', adopted: 'adopted', no
 
 export function entriesSection(entries: readonly RecordedEntry[]): Section {
   const rows = entries.map(({ kind, key, ownership, seenAt, id, name, channels, allMail }) => {
-    const states = [
-      ...(id === null ? ['vanished from the platform'] : []),
-      ...(name === null ? [] : [`named ${JSON.stringify(name)}`]),
-      ...(allMail
-        ? [`opted out of all mail (${allMail.causes.join(', ') || 'cause unknown'})`]
-        : []),
+    const states = present(
+      id === null && 'vanished from the platform',
+      name !== null && `named ${JSON.stringify(name)}`,
+      allMail && `opted out of all mail (${allMail.causes.join(', ') || 'cause unknown'})`,
       ...Object.entries(channels).map(
         ([channel, is]) => `${channel} ${memberWords({ ...is, after: null, until: null })}`,
       ),
-    ];
+    );
     const what = kind === 'template' ? `template ${key}` : key;
     const state = states.join(', ') || 'nothing is recorded of a channel';
     return [what, ownershipNames[ownership], seenAt ?? '–', state];

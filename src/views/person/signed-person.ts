@@ -14,6 +14,7 @@ import { type SigningKey, isSigned, keyId } from '../../store/memory/memory-key.
 import { instant } from '../../compose/output/format-values.ts';
 import { writeLines } from '../../compose/output/write-export.ts';
 import { tryParseJson } from '../audit/log-verification.ts';
+import { present } from '../sections.ts';
 import { sectionsHtml } from '../render/html.ts';
 import type { PersonDocument } from './person-document.ts';
 import { headOf, personSections } from './person-sections.ts';
@@ -139,22 +140,17 @@ export function verifyFile(path: string, accepted: ReadonlySet<string>): Verifie
   const detached = existsSync(`${path}.sig`) ? readText(`${path}.sig`) : undefined;
   const isFit = (of: string, signature: string): boolean =>
     isSigned(of, Buffer.from(signature, 'base64'), publicKey);
-  const checks: [isWrong: boolean, what: string][] = [
-    [key !== signedBy.key, 'the id of the key does not belong to its public key'],
-    [format === 'json' && detached === undefined, `there is no signature beside it (${path}.sig)`],
-    [detached !== undefined && !isFit(text, detached), 'the signature beside it does not fit'],
-  ];
-  if (format === 'html') {
-    const page = signaturesIn(text);
-    if (!page) checks.push([true, 'the end of the page, which holds the signatures, was changed']);
-    else
-      checks.push(
-        [page.publicKey !== publicKey, 'the page names another key than the document in it'],
-        [!isFit(json, page.document), 'the signature of the document in the page does not fit'],
-        [!isFit(page.covered, page.page), 'the signature of the page does not fit'],
-      );
-  }
-  const faults = checks.filter(([isWrong]) => isWrong).map(([, what]) => what);
+  const isPage = format === 'html';
+  const page = isPage ? signaturesIn(text) : undefined;
+  const faults = present(
+    key !== signedBy.key && 'the id of the key does not belong to its public key',
+    !isPage && detached === undefined && `there is no signature beside it (${path}.sig)`,
+    detached !== undefined && !isFit(text, detached) && 'the signature beside it does not fit',
+    isPage && !page && 'the end of the page, which holds the signatures, was changed',
+    page && page.publicKey !== publicKey && 'the page names another key than the document in it',
+    page && !isFit(json, page.document) && 'the signature of the document in the page does not fit',
+    page && !isFit(page.covered, page.page) && 'the signature of the page does not fit',
+  );
   return { format, key, fits: faults.length === 0, trusted: accepted.has(key), faults };
 }
 

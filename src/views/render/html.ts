@@ -109,19 +109,18 @@ function contentHtml(section: Section, reader: HtmlReader): Html {
   const isDiff = items.some(({ sign }) => sign !== undefined);
   return html`${measure ? measureHtml(measure) : ''}${
     // Its rows are broken in a narrow window.
-    facts.length > 0
-      ? html`<table class="facts">
-          <tbody>
-            ${facts.map(
-              ([name, value]) =>
-                html`<tr>
-                  <th scope="row">${textHtml(name, reader)}</th>
-                  <td class="">${textHtml(value, reader)}</td>
-                </tr>`,
-            )}
-          </tbody>
-        </table>`
-      : ''
+    facts.length > 0 &&
+    html`<table class="facts">
+      <tbody>
+        ${facts.map(
+          ([name, value]) =>
+            html`<tr>
+              <th scope="row">${textHtml(name, reader)}</th>
+              <td class="">${textHtml(value, reader)}</td>
+            </tr>`,
+        )}
+      </tbody>
+    </table>`
   }
   ${
     isList && items.length > 0
@@ -129,7 +128,7 @@ function contentHtml(section: Section, reader: HtmlReader): Html {
           ${items.map(
             ({ id: item, sign, text, notes }) =>
               html`<li class="${sign ? signStyles[sign] : ''}">
-                ${sign ? html`<b aria-hidden="true">${sign}</b>` : ''}
+                ${sign && html`<b aria-hidden="true">${sign}</b>`}
                 ${textHtml(text, reader)}${notesHtml(notes, reader)} ${formsHtml(item, reader)}
               </li>`,
           )}
@@ -138,16 +137,14 @@ function contentHtml(section: Section, reader: HtmlReader): Html {
           ({ text, notes }) => html`<p>${textHtml(text, reader)}${notesHtml(notes, reader)}</p>`,
         )
   }
-  ${shown && shown.rows.length > 0 ? tableHtml(shown, reader) : ''}
+  ${shown && shown.rows.length > 0 && tableHtml(shown, reader)}
   ${
-    happened.length > 0
-      ? html`<ol class="timeline">
-          ${happened.map((one) => html`<li>${happeningHtml(one, reader)}</li>`)}
-        </ol>`
-      : ''
+    happened.length > 0 &&
+    html`<ol class="timeline">
+      ${happened.map((one) => html`<li>${happeningHtml(one, reader)}</li>`)}
+    </ol>`
   }
-  ${isEmpty(section) && none !== '' ? html`<p class="quiet">${none}</p>` : ''}
-  ${formsHtml(id, reader)}`;
+  ${isEmpty(section) && none !== '' && html`<p class="quiet">${none}</p>`} ${formsHtml(id, reader)}`;
 }
 
 function measureHtml({ text, n, of, most }: NonNullable<Section['measure']>): Html {
@@ -218,7 +215,7 @@ function happeningHtml({ at, title, facts, texts = [] }: Happening, reader: Html
         <dd>${textHtml(value, reader)}</dd>`,
   );
   return html`<p>${timeOf(at)} <strong>${textHtml(title, reader)}</strong></p>
-    ${named.length > 0 ? html`<dl>${named}</dl>` : ''}
+    ${named.length > 0 && html`<dl>${named}</dl>`}
     ${texts.map(
       ([name, text]) =>
         html`<details>

@@ -53,10 +53,7 @@ const sorts: readonly Sort[] = [
 ];
 
 /** The counts of a run, or of a rehearsed one. */
-interface Counts {
-  contacts: Summary['contacts'];
-  templates: Summary['templates'];
-}
+type Counts = Pick<Summary, 'contacts' | 'templates'>;
 
 /** Returns what a run has done, in the groups of a plan. */
 export function doneGroups({ contacts, templates }: Counts): CountedChanges[] {

@@ -9,7 +9,15 @@ import { limitWords } from '../../engine/report/duration-forecast.ts';
 import { countWords } from '../../engine/report/guard-text.ts';
 import { heldIn, type PlannedRecord, type Summary } from '../../engine/report/run-summary.ts';
 import { type optedOutAfter, optedOutWords } from '../lookup/missing-people.ts';
-import { names, numbers, type Section, type Span, type Text, type Tone } from '../sections.ts';
+import {
+  names,
+  numbers,
+  present,
+  type Section,
+  type Span,
+  type Text,
+  type Tone,
+} from '../sections.ts';
 import { countsTable, doneGroups, joined, type Who } from './change-groups.ts';
 import { sizeLines } from './run-sections.ts';
 
@@ -231,10 +239,8 @@ function laterLines({ deferred, canaries = [] }: RehearsedRun): string[] {
       .filter(({ state }) => state === 'applying' || state === 'waiting')
       .filter(({ class: of }) => deferred[of] > 0)
       .map(({ class: of, size }) => {
-        const { recordType } = guardRows[of];
-        const waiting = countWords(recordType, deferred[of]);
-        const slice = countWords(recordType, size);
-        return `${waiting} would wait until the canary of ${slice} has been read back (policy.canary)`;
+        const count = (n: number): string => countWords(guardRows[of].recordType, n);
+        return `${count(deferred[of])} would wait until the canary of ${count(size)} has been read back (policy.canary)`;
       }),
   ];
 }
@@ -292,22 +298,16 @@ function differenceSections(rehearsal: Rehearsal, view: RehearsalView): Section[
   return [
     {
       title: `${other.config} would take ${lasting(other.ms)}. ${endings[other.status].text}`,
-      lines: [
+      lines: present(
         ...missingLines(other),
-        ...(canaries.length > 0
-          ? [
-              'A canary limits what a run changes: to compare everything, rehearse copies without ' +
-                'policy.canary.',
-            ]
-          : []),
-        ...(n > 0
-          ? [
-              `With ${file}, ${counted(n, 'more person', 'more people')} would be missing from the ` +
-                `CRM than with ${other.config}: ${optedOutWords(rehearsal.missing.optedOutAfter)}`,
-            ]
-          : []),
-        ...(differences.length === 0 ? ['Both configurations do the same with every person.'] : []),
-      ],
+        canaries.length > 0 &&
+          'A canary limits what a run changes: to compare everything, rehearse copies without ' +
+            'policy.canary.',
+        n > 0 &&
+          `With ${file}, ${counted(n, 'more person', 'more people')} would be missing from the ` +
+            `CRM than with ${other.config}: ${optedOutWords(rehearsal.missing.optedOutAfter)}`,
+        differences.length === 0 && 'Both configurations do the same with every person.',
+      ),
       none: '',
     },
     {

@@ -23,7 +23,7 @@ import {
 } from '../../engine/report/guard-text.ts';
 import type { Mirror } from '../../engine/context/mirror-context.ts';
 import type { Names } from '../lookup/person-names.ts';
-import type { Section } from '../sections.ts';
+import { present, type Section } from '../sections.ts';
 import { sectionLines } from '../render/text.ts';
 import type { Line } from '../../compose/output/text-style.ts';
 import {
@@ -79,7 +79,7 @@ export function runSections(
   // What awaits approval names the command that approves it only if that will be accepted.
   const held = heldIn(summary);
   return [
-    { title: titleOf(summary, { writes, groups }), none: '' },
+    { title: titleOf(summary, writes, groups), none: '' },
     { table: countsTable(groups, summary, writes) },
     {
       lines: guardNames
@@ -194,10 +194,7 @@ const modes: Record<Summary['mode'], string> = {
   undo: 'undoes an earlier run',
 };
 
-function titleOf(
-  summary: Summary,
-  { writes, groups }: { writes: boolean; groups: readonly CountedChanges[] },
-): string {
+function titleOf(summary: Summary, writes: boolean, groups: readonly CountedChanges[]): string {
   const { mirror, mode, status, ms } = summary;
   const n = groups.reduce((sum, group) => sum + (group.held ? 0 : group.n), 0);
   const what = `${writes ? 'Run' : 'Plan'} for ${mirror} (${modes[mode]}): `;
@@ -227,13 +224,9 @@ const endings: Record<Summary['status'], string> = {
 };
 
 /** What says how large both sides are, and what was left out. */
-interface Sizes {
-  contacts: Summary['contacts'];
-  templates: Summary['templates'];
-  only: Summary['only'];
-  mode: Summary['mode'];
+type Sizes = Pick<Summary, 'contacts' | 'templates' | 'only' | 'mode'> & {
   returns?: Summary['returns'];
-}
+};
 
 /** Returns what both sides hold, what settings prevent, and what was reported to the CRM. */
 export function sizeLines(
@@ -244,17 +237,15 @@ export function sizeLines(
   const people = (n: number): string => (n === 0 ? 'nobody' : counted(n, 'person', 'people'));
   const { optIns, protect } = contacts.prevented;
   const isAsked = only !== 'templates' && (contacts.desired > 0 || mode === 'single');
-  return [
+  return present(
     ...sizeLine(`CRM ${counted(contacts.desired, 'person', 'people')}`, contacts, isAsked),
     ...sizeLine(`source ${counted(templates.desired, 'template')}`, templates, false),
     ...sayUnmanaged(contacts.unmanaged),
     // What settings prevent is stated also if that is nothing.
-    ...(policy.optIns === 'off'
-      ? [`optIns is off: ${people(optIns)} would have been opted in`]
-      : []),
-    ...(configured?.protect ? [`protected: ${people(protect)} would have been changed`] : []),
+    policy.optIns === 'off' && `optIns is off: ${people(optIns)} would have been opted in`,
+    configured?.protect && `protected: ${people(protect)} would have been changed`,
     ...writeBackLine(returns, writes),
-  ];
+  );
 }
 
 type Counts = Record<'desired' | 'observed' | 'conflicts' | 'rejected' | 'invalid', number> & {
@@ -280,16 +271,13 @@ function sizeLine(first: string, counts: Counts, isAsked: boolean): string[] {
 function writeBackLine(returns: Summary['returns'], writes: boolean): string[] {
   if (!returns || Object.values<number>({ ...returns }).every((n) => n === 0)) return [];
   const { told, waiting, rejected, leftOut, doubtful } = returns;
-  const counts: [isShown: boolean, n: number, words: string][] = [
-    [writes, told, 'reported to the CRM'],
-    [writes && waiting > 0, waiting, 'wait'],
-    [!writes, waiting, 'to be reported to the CRM'],
-    [rejected > 0, rejected, 'refused by it'],
-    [leftOut > 0, leftOut, 'of channels that write-back is not configured for'],
-    [doubtful > 0, doubtful, 'doubtful and not reported (`optouts`)'],
-  ];
-  const parts = counts.flatMap(([isShown, n, words]) =>
-    isShown ? `${withCommas(n)} ${words}` : [],
+  const parts = present(
+    writes && `${withCommas(told)} reported to the CRM`,
+    writes && waiting > 0 && `${withCommas(waiting)} wait`,
+    !writes && `${withCommas(waiting)} to be reported to the CRM`,
+    rejected > 0 && `${withCommas(rejected)} refused by it`,
+    leftOut > 0 && `${withCommas(leftOut)} of channels that write-back is not configured for`,
+    doubtful > 0 && `${withCommas(doubtful)} doubtful and not reported (\`optouts\`)`,
   );
   return [`opt-outs made on the platform: ${parts.join(', ')}`];
 }
@@ -307,13 +295,8 @@ function internalLines({ run, plan, requests, certificate, ...summary }: Summary
 }
 
 /** Returns a line for each reason why the run compared, or read, everything. */
-export function fullWords({
-  mode,
-  fullBecause,
-}: {
-  mode: string;
-  fullBecause: readonly FullReason[];
-}): string[] {
+export function fullWords(run: { mode: string; fullBecause: readonly FullReason[] }): string[] {
+  const { mode, fullBecause } = run;
   const what = mode === 'fast' ? 'the whole source is read' : 'everything is compared';
   return fullBecause.map(({ reason }) => `${what}: ${reason}`);
 }

@@ -23,7 +23,7 @@ import { successorsOf, whyGone } from '../lookup/missing-people.ts';
 import type { Names } from '../lookup/person-names.ts';
 import type { Seen } from '../lookup/seen-mirror.ts';
 import { heldReason } from '../lookup/standing-problems.ts';
-import { numbers, type Section, type Span, type Text } from '../sections.ts';
+import { numbers, type Section, type Span, type Text, present } from '../sections.ts';
 import { ago, heldWords } from './attention.ts';
 import type { NextRuns } from './next-runs.ts';
 import type { CurrentStatus } from './status-document.ts';
@@ -81,22 +81,15 @@ export function decisionLines(document: DecisionDocument, terminal?: ForTerminal
   const people = (n: number): string => counted(n, 'person', 'people');
   const lines = unknown.slice(0, mostNamed).join(', ');
   const more = unknown.length > mostNamed ? ` and ${unknown.length - mostNamed} more` : '';
-  const left: [isSo: boolean, text: string][] = [
-    [
-      others !== '',
+  const leftLines = present(
+    others !== '' &&
       `Still awaiting approval${plan === undefined ? '' : ` under the plan ${plan}`}: ${others}.`,
-    ],
-    [uncreated > 0, `${people(uncreated)} left out: approve the creation as well.`],
-    [
-      approved > 0,
+    uncreated > 0 && `${people(uncreated)} left out: approve the creation as well.`,
+    approved > 0 &&
       `${people(approved)} left out, who are approved already: ${ending} ends that approval.`,
-    ],
-    [
-      unknown.length > 0,
+    unknown.length > 0 &&
       `${peopleFile}: nobody who waits has the address or id of line ${lines}${more}.`,
-    ],
-  ];
-  const leftLines = left.filter(([isSo]) => isSo).map(([, text]) => text);
+  );
   if (isRejection) {
     return [
       `Rejected: ${heldWords(held)}.`,
@@ -247,25 +240,19 @@ export function causeSections(
   return [
     {
       title: `${words.heading} · ${countWords(recordType, open)}`,
-      lines: [
+      lines: present<Text>(
         `${why} ${cause}`.trim(),
-        ...(by === 'withdrawn'
-          ? []
-          : [
-              {
-                tone: 'quiet',
-                text: isMeasured ? `${limit}.` : `${limit}; this is ${withCommas(open)}.`,
-              } as const,
-            ]),
-        ...(isStated && optOutsUntil !== null
-          ? [
-              `From ${optOutsUntil} on (in ${range(Math.max(0, Date.parse(optOutsUntil) - now))}), ` +
-                'those that the CRM still states are applied without approval.',
-            ]
-          : []),
-        ...(isStated ? [unrejectable] : []),
-        ...(eachChange === '' ? [] : [eachChange]),
-      ],
+        by !== 'withdrawn' && {
+          tone: 'quiet',
+          text: isMeasured ? `${limit}.` : `${limit}; this is ${withCommas(open)}.`,
+        },
+        isStated &&
+          optOutsUntil !== null &&
+          `From ${optOutsUntil} on (in ${range(Math.max(0, Date.parse(optOutsUntil) - now))}), ` +
+            'those that the CRM still states are applied without approval.',
+        isStated && unrejectable,
+        eachChange !== '' && eachChange,
+      ),
       ...(isMeasured && {
         measure: {
           text:

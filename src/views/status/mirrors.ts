@@ -10,7 +10,7 @@ import type { Config } from '../../config/config.ts';
 import { stepWords } from '../../compose/run-progress.ts';
 import { withConfig } from '../../compose/command-options.ts';
 import { range, instant } from '../../compose/output/format-values.ts';
-import { names, numbers, type Section, type Span, type TableRow } from '../sections.ts';
+import { names, numbers, present, type Section, type Span, type TableRow } from '../sections.ts';
 import {
   ago,
   type Attention,
@@ -198,11 +198,12 @@ function noteWords(
   const { running } = status;
   const left = running?.leftMs ?? null;
   const end = left === null ? '' : `, done at about ${instant(Date.parse(status.at) + left)}`;
-  return [
-    ...(saysFix ? [withConfig(fixOf(one), config.file)].filter(Boolean) : []),
-    ...(running ? [`the run in progress: ${stepWords(running)}${end}`] : []),
-    ...(waitingUntil === null ? [] : [`the opt-outs are applied by themselves at ${waitingUntil}`]),
-  ];
+  const fix = fixOf(one);
+  return present(
+    saysFix && fix !== '' && withConfig(fix, config.file),
+    running && `the run in progress: ${stepWords(running)}${end}`,
+    waitingUntil !== null && `the opt-outs are applied by themselves at ${waitingUntil}`,
+  );
 }
 
 /** Returns a section for each cause that several mirrors share, such as a Redis that is away. */
@@ -255,38 +256,24 @@ function placeIn(source: { path: string } | { url: string } | undefined): string
 }
 
 /** What is shown of the fleets over one Redis, or over several. */
-export interface ShownFleet {
-  workers: ReturnType<typeof workersOf>;
-  /** The mirrors that nobody serves. */
-  withoutHome: string[];
-  /** Those whose disk no living worker has. */
-  withoutDisk: Fleet['mirrors'];
-}
+export type ShownFleet = ReturnType<typeof shownFleet>;
 
 /** Returns what is shown of a fleet. `own`: the mirrors that are meant, if not all are. */
-export function shownFleet(fleet: Fleet, own?: readonly string[]): ShownFleet {
+export function shownFleet(fleet: Fleet, own?: readonly string[]) {
   const isMeant = ({ name }: { name: string }): boolean => own?.includes(name) ?? true;
   return {
-    workers: workersOf(fleet),
+    workers: fleet.nodes.map(({ name: node, host, since, isDraining: draining }) => {
+      const served = servedBy(fleet, node);
+      const row = { node, host, since: instant(since), mirrors: served.length, draining };
+      return { row, served };
+    }),
+    /** The mirrors that nobody serves. */
     withoutHome: unserved(fleet.mirrors)
       .filter(isMeant)
       .map(({ name }) => name),
+    /** Those whose disk no living worker has. */
     withoutDisk: mirrorsWithoutDisk(fleet).filter(isMeant),
   };
-}
-
-function workersOf(fleet: Fleet) {
-  return fleet.nodes.map(({ name, host, since, isDraining }) => {
-    const served = servedBy(fleet, name);
-    const row = {
-      node: name,
-      host,
-      since: instant(since),
-      mirrors: served.length,
-      draining: isDraining,
-    };
-    return { row, served };
-  });
 }
 
 /**
@@ -320,11 +307,11 @@ export function fleetSections(
       none: 'No worker of a folder is alive.',
     },
     {
-      lines: [
-        withoutHome.length === 0 ? well : { tone: 'bad', text: free },
-        ...(unusable.length === 0 ? [] : [`Not known, see above: ${unusable.join(', ')}`]),
+      lines: present(
+        withoutHome.length === 0 ? well : ({ tone: 'bad', text: free } as const),
+        unusable.length > 0 && `Not known, see above: ${unusable.join(', ')}`,
         ...missingDiskWords(withoutDisk),
-      ],
+      ),
     },
     ...workers.map(({ row, served }): Section => ({
       title: `Mirrors of ${row.node}`,

@@ -115,10 +115,7 @@ const final: ReadonlySet<string> = new Set(['acked', 'rejected', 'stale']);
 function tellChanges(
   { journal, figures }: Snapshot,
   run: string,
-  {
-    hasEnded = false,
-    chunks = Number.MAX_SAFE_INTEGER,
-  }: { hasEnded?: boolean; chunks?: number } = {},
+  { hasEnded, chunks = Infinity }: { hasEnded: boolean; chunks: number | undefined },
 ): ToldChanges {
   const told: ToldChanges = { contacts: {}, templates: {} };
   const stored = hasEnded ? figures.changesOf(run) : undefined;
@@ -162,10 +159,7 @@ export function listedRuns(
   const isRunning = runningOf(snapshot, leased);
   return runs.map((run) => ({
     ...tellRun(run, isRunning),
-    changes: tellChanges(snapshot, run.id, {
-      hasEnded: run.endedAt !== null,
-      ...(chunks === undefined ? {} : { chunks }),
-    }),
+    changes: tellChanges(snapshot, run.id, { hasEnded: run.endedAt !== null, chunks }),
   }));
 }
 

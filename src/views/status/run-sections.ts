@@ -6,7 +6,15 @@ import { byWords, changeName, outcomeName, range } from '../../compose/output/fo
 import type { Requests } from '../../store/memory/requests.ts';
 import { fullWords } from '../run/run-sections.ts';
 import { ruleText } from '../audit/entry-document.ts';
-import { names, numbers, type Item, type Section, type Sign, type Text } from '../sections.ts';
+import {
+  type Item,
+  names,
+  numbers,
+  present,
+  type Section,
+  type Sign,
+  type Text,
+} from '../sections.ts';
 import type { ListedRun, ToldChange, ToldChanges, ToldRun } from './run-history.ts';
 
 /**
@@ -20,8 +28,7 @@ export function runsSection(
   const rows = runs.map((run) => {
     const { requests, reasons, askedBy } = run;
     const [reason, ...more] = reasons;
-    const why = more.length > 0 ? `${reason} (and ${more.length} more)` : reason;
-    const asked = askedBy?.name ?? undefined;
+    const asked = askedBy?.name;
     const id = { page: `runs/${run.run}`, text: run.run };
     const status = statusWords(run);
     const took = tookWords(run);
@@ -39,10 +46,10 @@ export function runsSection(
           changes,
         ]
       : [id, run.mode, took, `${status}; ${changes === 'none' ? 'no changes' : changes}`];
-    const notes = [
-      ...(isVerbose && asked !== undefined ? [`asked for by ${asked}`] : []),
-      ...(why === undefined ? [] : [why]),
-    ];
+    const notes = present(
+      isVerbose && typeof asked === 'string' && `asked for by ${asked}`,
+      more.length > 0 ? `${reason} (and ${more.length} more)` : reason,
+    );
     return { cells, notes };
   });
   const columns = isVerbose
@@ -55,22 +62,21 @@ export function runsSection(
 export function runSection(run: ToldRun, title: string | undefined, isVerbose: boolean): Section {
   const { plan, certificate, askedBy, undoes } = run;
   const yes = (value: boolean): string => (value ? 'yes' : 'no');
-  const fact = (name: string, value: Text | null | undefined): [string, Text][] =>
-    value === null || value === undefined ? [] : [[name, value]];
   const readings =
     certificate && `CRM ${yes(certificate.source)}, platform ${yes(certificate.platform)}`;
   return {
     title,
-    facts: [
-      ...fact('mode', run.mode),
-      ...fact('status', statusText(run)),
-      ...fact('asked for by', askedBy?.name),
-      ...fact('undoes', undoes === undefined ? null : { page: `runs/${undoes}`, text: undoes }),
-      ...fact('started', run.startedAt),
-      ...fact('ended', run.endedAt ?? '–'),
-      ...fact('took', tookWords(run)),
-      ...(isVerbose ? [...fact('plan', plan), ...fact('complete readings', readings)] : []),
-    ],
+    facts: present<readonly [string, Text]>(
+      ['mode', run.mode],
+      ['status', statusText(run)],
+      typeof askedBy?.name === 'string' && ['asked for by', askedBy.name],
+      undoes !== undefined && ['undoes', { page: `runs/${undoes}`, text: undoes }],
+      ['started', run.startedAt],
+      ['ended', run.endedAt ?? '–'],
+      ['took', tookWords(run)],
+      isVerbose && plan !== null && ['plan', plan],
+      isVerbose && readings !== null && ['complete readings', readings],
+    ),
     lines: [...fullWords(run), ...run.reasons],
   };
 }
@@ -133,9 +139,7 @@ export function changeItem({ told, record, rule }: ShownChange, { status }: Told
   const { op, outcome, part, key, reason, fix, approval } = told;
   const isDone = outcome === 'acked';
   const notDone = outcome === 'stale' ? '·' : '!';
-  const what = isDone
-    ? changeName(op, true)
-    : `${outcomeWords(outcome, status)}: ${changeName(op, false)}`;
+  const what = `${isDone ? '' : `${outcomeWords(outcome, status)}: `}${changeName(op, isDone)}`;
   return {
     sign: isDone ? (signs[op] ?? '~') : notDone,
     text: [
@@ -143,11 +147,11 @@ export function changeItem({ told, record, rule }: ShownChange, { status }: Told
       { record, name: key },
       ...(part === '' ? [] : [' in ', { channel: part }]),
     ],
-    notes: [
-      ...(reason === null ? [] : [renderProblem({ reason, fix })]),
-      ...(rule === null ? [] : [ruleText(rule)]),
-      ...(approval === null ? [] : [`approved${byWords(approval)}`]),
-    ],
+    notes: present(
+      reason !== null && renderProblem({ reason, fix }),
+      rule !== null && ruleText(rule),
+      approval && `approved${byWords(approval)}`,
+    ),
   };
 }
 

@@ -28,7 +28,7 @@ import {
   pendingApprovals,
 } from '../../engine/guard/plan-decisions.ts';
 import { seenLimits } from '../../engine/plan/plan-summary.ts';
-import { rejectedForMs, tellCanary, type ToldCanary } from '../../engine/report/guard-text.ts';
+import { rejectedForMs, tellCanary } from '../../engine/report/guard-text.ts';
 import { weekMs } from '../../engine/report/guard-rules.ts';
 import { stuckIn } from '../../engine/write-back/report-opt-outs.ts';
 import { runInProgress } from '../../compose/run-progress.ts';
@@ -45,14 +45,6 @@ const peopleShown = 20;
 const changesShown = 20;
 /** The number of runs of a mode among which the last one of a record type is looked for. */
 const runsSearched = 20;
-
-interface Delays {
-  /** The canaries that are open, and how the last one ended. */
-  canaries?: ToldCanary[];
-  lastCanary?: ReturnType<typeof tellCanaryEnd> | null;
-  /** What the last run left to a later one because no window allowed it. */
-  waiting?: ReturnType<typeof tellWaiting>;
-}
 
 export type CurrentStatus = ReturnType<typeof currentStatusOf>;
 
@@ -81,8 +73,6 @@ export function currentStatusOf(seen: Seen) {
   const bytes = files.reduce((sum, part) => sum + statSync(part).size, 0);
   const read = snapshot && readSnapshot(snapshot, seen);
   const none = { count: 0, since: null, people: [] };
-  /** What waits, if the configuration has canaries or windows. */
-  const delays: Delays = read?.delays ?? {};
   return {
     mirror: config.mirror,
     at: instant(now),
@@ -147,7 +137,7 @@ export function currentStatusOf(seen: Seen) {
      */
     memory: { file: config.memory.path, ...findMemoryFaults(seen) },
     snapshot: { file, exists: snapshot !== undefined, bytes: snapshot ? bytes : null },
-    ...delays,
+    ...read?.delays,
   };
 }
 
@@ -207,11 +197,14 @@ function readSnapshot(snapshot: Snapshot, seen: Seen) {
     signatures: approvers
       ? { need: approvers.need, pending: pendingApprovals(snapshot, { approvers, now }) }
       : null,
+    /** What waits, if the configuration has canaries or windows. */
     delays: {
       ...(policy && {
+        /** The canaries that are open, and how the last one ended. */
         canaries: openIn(book).map(([guard, canary]) => tellCanary(guard, canary, policy)),
         lastCanary: book?.last ? tellCanaryEnd(book.last) : null,
       }),
+      /** What the last run left to a later one because no window allowed it. */
       ...(config.windows.length > 0 && { waiting: tellWaiting(snapshot, seen) }),
     },
     optOutsByEvents: past ? { ...past, at: instant(past.at) } : null,
@@ -291,10 +284,9 @@ function countProblems({ retryLater }: Snapshot) {
   const counts = retryLater.counts();
   const count = (kind: RecordTypeName, name: ProblemClass): number =>
     counts.reduce((sum, one) => sum + (one.kind === kind && one.class === name ? one.n : 0), 0);
-  const perKind = (name: ProblemClass) => ({
-    contacts: count('contact', name),
-    templates: count('template', name),
-  });
+  const perKind = (name: ProblemClass) => {
+    return { contacts: count('contact', name), templates: count('template', name) };
+  };
   const waiting = counts.filter((one) => one.parked === 1);
   const parked = { contacts: 0, templates: 0, since: oldest(waiting) };
   for (const { kind, n } of waiting) parked[pluralOf(kind)] += n;

@@ -58,13 +58,8 @@ export interface Found extends Attention {
 const dayMs = 86_400_000;
 
 /** Returns the title of a notice: what began, or what works again. */
-export function titleOfNotice({
-  type,
-  subject,
-}: {
-  type: Notice['type'];
-  subject: string;
-}): string {
+export function titleOfNotice(notice: { type: Notice['type']; subject: string }): string {
+  const { type, subject } = notice;
   const [, begins, ends] = causes[subject.split(' ')[0] ?? ''] ?? [];
   return (type === 'mirror.recovered' ? ends : begins) ?? subject;
 }
