@@ -609,9 +609,9 @@ function endingIn(db: Statements) {
        select 1 ${change} and c.state = 'acked' and (c.run = @run or ${isUsed}))
        and not ${isJudged('held')}`,
   );
-  const refused = db.run<Guarded>(
+  const used = db.run<Guarded>(
     `update hold set decision = null where ${those} and decision is not null and exists (
-       select 1 ${change} and c.state = 'rejected' and ${isUsed})`,
+       select 1 ${change} and c.state in ('acked', 'rejected') and ${isUsed})`,
   );
   const others = 'and key not in (select value from json_each(@but))';
   const old = `in (select id from hold where ended_at < ? order by ended_at, id limit ${most})`;
@@ -629,12 +629,12 @@ function endingIn(db: Statements) {
   return {
     /**
      * Ends the holds of a range that were made by this run or under their approval, and drops an
-     * approval under which the platform has refused the change. `undoes`: the run that is undone,
-     * or ''.
+     * approval that was used of what the platform has refused, or this run holds again. `undoes`:
+     * the run that is undone, or ''.
      */
     endDone(range: Guarded, by: { at: number; run: string; undoes: string }): void {
       done({ ...range, ...by });
-      refused(range);
+      used(range);
     },
     /**
      * Ends the holds of a range that this run does not plan, but for the keys that another run has
