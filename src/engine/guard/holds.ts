@@ -269,8 +269,7 @@ export async function closeHolds(
         holds.endDone(range, by);
         if (!tells && run.mode === 'fast' && isPlanned) holds.unwant(range);
         if (!tells) return;
-        holds.endUnwanted({ ...range, but, isListed: run.mode === 'full' });
-        holds.endReleased({ ...range, but, approvals });
+        holds.endUnwanted({ ...range, but, approvals, isListed: run.mode === 'full' });
       });
     }
   }

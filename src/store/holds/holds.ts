@@ -613,7 +613,6 @@ function endingIn(db: Statements) {
     `update hold set decision = null where ${those} and decision is not null and exists (
        select 1 ${change} and c.state in ('acked', 'rejected') and ${isUsed})`,
   );
-  const others = 'and key not in (select value from json_each(@but))';
   const old = `in (select id from hold where ended_at < ? order by ended_at, id limit ${most})`;
   const pruneLists = db.run<[before: number]>(`delete from listed where hold ${old}`);
   const pruneHolds = db.run<[before: number]>(`delete from hold where id ${old}`);
@@ -637,24 +636,24 @@ function endingIn(db: Statements) {
       used(range);
     },
     /**
-     * Ends the holds of a range that this run does not plan, but for the keys that another run has
-     * taken over, and for what it could not plan. Call it only for a run that read everything. One
-     * that has not listed the platform knows nothing of people who are not recorded.
+     * Ends the holds of a range that this run does not plan, or let pass under one of these
+     * approvals, but for the keys that another run has taken over, and for what it could not plan.
+     * Call it only for a run that read everything. One that has not listed the platform knows
+     * nothing of people who are not recorded.
      */
-    endUnwanted: db.run<Ending & { but: readonly Key[]; isListed: boolean }>(
-      `${end} ${those} and not ${isPlanned} ${others}
-         and (@isListed or exists (
-           select 1 from recorded r where r.kind = hold.kind and r.key = hold.key))`,
+    endUnwanted: db.run<
+      Ending & { but: readonly Key[]; isListed: boolean; approvals: readonly string[] }
+    >(
+      `${end} ${those} and key not in (select value from json_each(@but)) and (
+         not ${isPlanned} and (@isListed or exists (
+           select 1 from recorded r where r.kind = hold.kind and r.key = hold.key))
+         or decision in (select value from json_each(@approvals))
+           and not ${isJudged('held', 'rejected')})`,
     ),
     /** Marks what this run, which did not list the platform, no longer plans in a range. */
     unwant: db.run<Guarded>(
       `update hold set wanted = 0 where ${those} and wanted and not is_listed
          and not ${isPlanned}`,
-    ),
-    /** Ends the holds of a range that one of these approvals covers and this run let pass. */
-    endReleased: db.run<Ending & { approvals: readonly string[]; but: readonly Key[] }>(
-      `${end} ${those} and decision in (select value from json_each(@approvals))
-         and not ${isJudged('held', 'rejected')} ${others}`,
     ),
     /** Ends what the undo of a run has shown in other plans than this one. */
     endUndone: db.run<{ at: number; undoes: string; plan: string }>(
