@@ -86,8 +86,9 @@ function decideIn(
 }
 
 function filterOf(part: Part | undefined, { world }: Ground): PartFilter {
-  const { people, ...rest } = part ?? {};
-  return { ...rest, ...(people && { people: listOf(people, world.story) }) };
+  const { people, channel, ...rest } = part ?? {};
+  const channels = channel === undefined ? undefined : [channel];
+  return { ...rest, channels, people: people && listOf(people, world.story) };
 }
 
 /** What was decided was shown, and matches what the operator has named. */
