@@ -62,7 +62,9 @@ function flags(values: Readonly<Record<string, string | undefined>>): string[] {
   );
 }
 
-const decision = z.object({ plan: word, reason: text, channel: choice, op: choice, guard: choice });
+/** Several ids, separated by commas. */
+const ids = z.string().max(5_000).optional();
+const decision = z.object({ plan: word, reason: text, channel: ids, op: choice, guard: choice });
 
 /** How many people the page of a rehearsal names. */
 const peopleNamed = 100;

@@ -91,9 +91,9 @@ function stateSection(seen: Standing): Html {
 }
 
 /** Returns what the one prominent button does: end the pause, mend what is worst, or run. */
-function mainAct({ status, attention }: Standing): string {
-  if (status.paused) return 'resume';
-  const mended = attention.find(({ code }) => mendingPages[code] ?? code === 'quarantined');
+function mainAct(seen: Standing): string {
+  if (seen.status.paused) return 'resume';
+  const mended = shownLines(seen).find(({ code }) => mendingPages[code] ?? code === 'quarantined');
   return mended?.code ?? 'run-full';
 }
 
@@ -120,18 +120,26 @@ function runForms(request: PageRequest, seen: Standing): Html | '' {
     </details>`;
 }
 
+/** Returns what needs attention, without runs that failed because of an outage that is told. */
+function shownLines({ status, attention }: Standing): readonly Attention[] {
+  const ends = ['disk', 'key', 'platform', 'contacts'];
+  const going = status.outages.filter(
+    ({ part, endedAt }) => endedAt === null && ends.includes(part),
+  );
+  return attention.filter(
+    ({ code, since }) => code !== 'run_failed' || since === null || !isExplained(going, since),
+  );
+}
+
 function attentionPart(request: PageRequest, seen: Standing): Html {
   const { status, attention } = seen;
   if (attention.length === 0) {
     return html`<p class="quiet">${status.mirror}: ${consoleText(request, calmWords(status))}.</p>`;
   }
-  const going = status.outages.filter(({ endedAt }) => endedAt === null);
-  const isTold = ({ code, since }: Attention): boolean =>
-    code === 'run_failed' && since !== null && isExplained(going, since);
   // What awaits approval is decided on a page, and not by the command that the text names.
-  const lines = attention
-    .filter((one) => !isTold(one))
-    .map((one) => attentionItem(one.code === 'held' ? { ...one, fix: '' } : one));
+  const lines = shownLines(seen).map((one) =>
+    attentionItem(one.code === 'held' ? { ...one, fix: '' } : one),
+  );
   const pages = new Set<string>();
   const forms = (code: string): Html | '' => {
     const page = mendingPages[code] ?? code;

@@ -633,7 +633,7 @@ function endingIn(db: Statements) {
      */
     endDone(range: Guarded, by: { at: number; run: string; undoes: string }): void {
       done({ ...range, ...by });
-      used(range);
+      if (by.undoes === '') used(range);
     },
     /**
      * Ends the holds of a range that this run does not plan, or let pass under one of these

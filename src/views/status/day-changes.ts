@@ -34,19 +34,19 @@ export interface SinceFacts {
   decided: { at: string; title: Text }[];
 }
 
-/** Reads it since a time (epoch ms), at most 20 of each. */
+/** Reads it since a time (epoch ms), at most 100 of each. */
 export function readSince(snapshot: Snapshot, config: Config, since: number): SinceFacts {
   const failed = snapshot.runs
-    .newest(20, { statuses: ['failed'], since })
+    .newest(100, { statuses: ['failed'], since })
     .map(({ id, startedAt }) => {
       return { run: id, at: instant(startedAt) };
     });
   const memory = readMemory(config.memory);
   try {
-    const rows = memory?.log.noWrites({ type: 'decision', from: since, count: 20 }) ?? [];
+    const rows = memory?.log.noWrites({ type: 'decision', from: since, count: 100 }) ?? [];
     const logged = memory ? rows.map(documentsOf(memory.log)) : [];
     // The next run adds these to the log.
-    const pending = pendingDecisions(snapshot, 20).filter(({ at }) => Date.parse(at) >= since);
+    const pending = pendingDecisions(snapshot, 100).filter(({ at }) => Date.parse(at) >= since);
     return {
       mirror: config.mirror,
       failed,
