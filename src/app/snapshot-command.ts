@@ -25,10 +25,7 @@ export interface CommandAnswer {
   code?: number;
 }
 
-/**
- * Prints what `tell` returns about the mirror, and returns the exit code. It takes no lease and
- * changes nothing, so it works while another process writes.
- */
+/** Takes no lease and changes nothing, so it works while another process writes. */
 export async function look(
   flags: LookFlags,
   shell: Shell,
@@ -44,8 +41,8 @@ export async function look(
 }
 
 /**
- * Changes the snapshot with `act` under the lease, prints the result, and returns the exit code.
- * If a worker has the lease, the worker makes the change. Throws Busy if another process has it.
+ * Changes the snapshot under the lease; if a worker has it, that worker does. Throws Busy if
+ * another process has it.
  */
 export async function change(
   flags: LookFlags,

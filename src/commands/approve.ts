@@ -1,7 +1,6 @@
 /**
- * Decides about what awaits approval: `approve` and `reject`, for a whole plan or a part of it. An
- * approver signs with a key that stays in this process: a worker that has the mirror receives only
- * the signature.
+ * `approve` and `reject`, for a whole plan or a part of it. An approver signs with a key that stays
+ * in this process: a worker that has the mirror receives only the signature.
  */
 import { type DeciderFlags, deciderOf, readOnlyPeople } from '../app/run/flag-values.ts';
 import { checkedJson } from '../domain/stored-json.ts';
@@ -48,7 +47,6 @@ import { instant } from '../compose/output/format-values.ts';
 
 const ops = [...new Set(guardClasses.flatMap(({ counts }) => counts.ops))];
 const guardKeys = guardClasses.map(({ configKey }) => configKey);
-/** The plan, and what selects a part of it. */
 const partOptions = {
   ...looking,
   '[hash]': 'the plan whose changes await approval, as a run, `plan` and `status` show it',
@@ -106,8 +104,7 @@ export const parts = {
 } satisfies Record<string, CommandModule>;
 
 /**
- * Approves what a guard still withholds under a plan, or a part of it. If nothing awaits approval
- * under that hash, throws Invalid with a list of the plans that do await approval.
+ * Throws Invalid, with a list of the plans that await approval, if nothing does under that hash.
  */
 async function runApprove(called: Called<typeof approveOptions>, shell: Shell): Promise<number> {
   const { flags } = called;
@@ -181,10 +178,7 @@ function countsOf({ part, held, rest, uncreated, approved, unknown }: Decided) {
   return { part: part ?? null, held, rest, ...(isAny && { leftOut }) };
 }
 
-/**
- * Rejects what a guard withholds under a plan, or a part of it. Throws Invalid for an unknown plan,
- * and for opt-outs that the CRM states.
- */
+/** Throws Invalid for an unknown plan, and for opt-outs that the CRM states. */
 async function runReject(called: CalledWith<DecisionFlags>, shell: Shell): Promise<number> {
   const wanted = wantedOf(called, shell);
   const { plan, by, calling, reason } = wanted;
@@ -221,13 +215,11 @@ function holdingOf(snapshot: Snapshot | undefined, plan: string): Snapshot {
   return snapshot;
 }
 
-/** What a command decides about. */
 type Wanted = ReturnType<typeof wantedOf>;
 
 /**
- * Reads the arguments and flags of a decision. `caller` is the user and the host that gave the
- * command, whatever --by says, and `calling` the shell that hands the same decision to a worker.
- * Throws Invalid if they are not clear.
+ * `caller` is who gave the command, whatever --by says, and `calling` the shell that hands the same
+ * decision to a worker.
  */
 function wantedOf({ name, flags, args: [hash] }: CalledWith<DecisionFlags>, shell: Shell) {
   if ((hash === undefined) === (flags.plan === undefined)) {
@@ -282,7 +274,6 @@ function refuseNoMatch({ held, rest }: Decided, { plan, only }: Wanted): void {
   });
 }
 
-/** Makes a key file for an approver. Returns the public key. Throws Invalid if there is a file. */
 function newKey(file: string): string {
   if (existsSync(file)) {
     const fix = 'name a new file: a key is never overwritten';
@@ -299,10 +290,7 @@ function newKey(file: string): string {
   }
 }
 
-/**
- * Signs what awaits approval, and changes nothing. Throws Invalid if the key belongs to no approver
- * of the configuration, or if nothing awaits approval under the hash.
- */
+/** Changes nothing. Throws Invalid if the key belongs to no approver of the configuration. */
 function signatureWith(
   file: string,
   config: Config,

@@ -247,7 +247,6 @@ interface Opened {
   seen: Seen;
 }
 
-/** Verifies the whole log; says so, and returns the exit code, if it is not as it was written. */
 function codeOf({ log, seen }: Opened, shell: Shell): number {
   const known = seen.snapshot && knownHead(seen.snapshot.meta);
   const altered = alteredText(verifyLog(log, { known }));
@@ -275,7 +274,6 @@ async function withLog(
   }
 }
 
-/** Lists the newest requests to the platform. */
 async function showRequests(
   { flags }: Called<typeof requestsOptions>,
   shell: Shell,

@@ -20,7 +20,6 @@ To restore the snapshot, stop what starts runs, move the old file away with its 
 FILE to its path, and call \`check\` and \`sync\`. Leave the memory as it is, unless it is lost too:
 docs/backup-and-restore.md.`;
 
-/** Copies the snapshot, the memory and its key. Throws Invalid if there is no snapshot. */
 export async function run(
   { flags, args: [to = ''] }: Called<typeof looking>,
   shell: Shell,

@@ -38,8 +38,8 @@ export const options = {
 };
 
 /**
- * Validates the configuration, then reads both sides without writing anything. The exit code is 2
- * if an input is invalid, 1 if anything else failed, and 4 if only some records are invalid.
+ * Reads both sides without writing. Exit code 2 if an input is invalid, 1 if anything else failed,
+ * and 4 if only some records are invalid.
  */
 export async function run({ flags }: Called<typeof options>, shell: Shell): Promise<number> {
   const config = loadConfig(flags.config, shell.env);

@@ -29,7 +29,6 @@ Reads the snapshot only, so it works beside runs from cron and beside a worker, 
 console in its own server. Without a file of users (server.users), it prints a link that lets only
 you in, and you may do everything that the commands can.`;
 
-/** Serves the console. Returns the exit code for the signal. */
 export async function run({ flags }: Called<typeof options>, shell: Shell): Promise<number> {
   const configs = flags.config.map((file) => loadConfig(file, shell.env));
   const [first] = configs;

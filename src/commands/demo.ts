@@ -1,7 +1,6 @@
 /**
- * Demonstrates the whole product: the embedded emulator, a sample CRM export, three acts, and
- * explanations. Each claim is compared with the requests that the platform received and with its
- * present state. If a claim is false, it is named and the demo fails.
+ * Three acts on the embedded emulator. Each claim is compared with the requests that the platform
+ * received and with its present state; one that is false is named, and fails the demo.
  */
 import type { Called } from '../compose/command-options.ts';
 import { changeCrm, changePlatform, claims, type Claims } from '../trials/demo/sample-people.ts';

@@ -121,10 +121,7 @@ function readSeedFile(path: string | undefined): SeedFile | undefined {
   }
 }
 
-/**
- * Returns all keys. `sessions` contains values of the cookie *.session_token: one of a member of
- * the first organization, and one of a user without an organization.
- */
+/** `sessions`: cookies of a member of the first organization, and of a user without one. */
 function startDocument(emulator: Emulator, url: string) {
   const { apiKey, world } = emulator;
   const organizations = emulator.organizations().map((id) => {
@@ -177,7 +174,7 @@ const tried = 1000;
 /** A first load that takes longer than this is worth a hint. */
 const longMs = 2 * 60_000;
 
-/** Returns how long the enrolment of a thousand people in one channel takes under the limits. */
+/** A thousand people in one channel. */
 function firstLoadOf({ limitOf }: Emulator): { people: number; ms: number } {
   const route = 'contacts.enrol';
   const { requests: limit, windowSeconds } = limitOf(route);

@@ -45,7 +45,6 @@ addresses are.
 A file (--output) contains the person's address and data, and other people as hashes. It exits
 with 1 if a part could not be read, or if the audit log is not as it was written.`;
 
-/** Prints or writes everything known about one person, and why; or verifies such a file. */
 export async function run(
   { flags, args: [who] }: Called<typeof options>,
   shell: Shell,

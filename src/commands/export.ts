@@ -154,7 +154,6 @@ async function writeRecords(kind: RecordTypeName, flags: Flags, shell: Shell): P
   });
 }
 
-/** Prints the recorded opt-outs made on the platform. */
 async function listOptOuts({ flags }: Called<typeof optOutOptions>, shell: Shell): Promise<number> {
   return look(flags, shell, ({ config, snapshot, now }) => {
     const since = sinceOf(flags.since, now);
@@ -183,9 +182,7 @@ async function listOptOuts({ flags }: Called<typeof optOutOptions>, shell: Shell
 type Left = PlatformOptOut & { email: string };
 type Leaver = Left & { crmIds: string[] };
 
-/**
- * Returns all opt-outs, or those not earlier than `since`, in the order in which they became known.
- */
+/** In the order in which they became known. */
 function leavers(
   { recordHistory, recorded, meta }: Snapshot,
   since: number | null,
@@ -205,9 +202,8 @@ function leavers(
 }
 
 /**
- * Returns the opt-outs that only the do-not-contact list knows, of people that the CRM wants
- * subscribed; their contact was deleted, or the snapshot was lost. If the list cannot be used,
- * prints the reason and returns none.
+ * The opt-outs that only the do-not-contact list knows, of people that the CRM wants subscribed:
+ * their contact was deleted, or the snapshot was lost.
  */
 function rememberedIn(snapshot: Snapshot, config: Config, shell: Shell): Left[] {
   const barred = snapshot.recordHistory.barred('contact').filter((email) => !email.startsWith('#'));

@@ -132,10 +132,7 @@ function drainWords(node: string, others: number, stay: readonly string[]): stri
   ];
 }
 
-/**
- * Calls `act` with the fleet of each Redis that the configurations name. Returns the files that
- * cannot be used.
- */
+/** Calls `act` with the fleet of each Redis, and returns the files that cannot be used. */
 async function withFleets(
   flags: Flags,
   shell: Shell,
@@ -154,10 +151,7 @@ async function withFleets(
   return unusable;
 }
 
-/**
- * Returns the usable configurations, and the other files, after printing what is wrong with them.
- * Throws Invalid if none is usable.
- */
+/** Throws Invalid if none is usable. */
 async function configsOf(
   { config, mirrors }: Flags,
   shell: Shell,
@@ -169,7 +163,6 @@ async function configsOf(
   return { usable: [load(config)], unusable: [] };
 }
 
-/** Returns the mirrors of a folder, whose files `load` reads, and the files that are unusable. */
 async function readFolder(folder: string, load: (file: string) => Workable, shell: Shell) {
   const { note } = shell;
   const { read } = openMirrorFolder({ folder, clock: systemClock, load, note });
@@ -184,10 +177,7 @@ async function readFolder(folder: string, load: (file: string) => Workable, shel
   return { usable, unusable: refused.map(({ file }) => basename(file)) };
 }
 
-/**
- * Prints a line for each mirror of a folder, whether workers serve them or cron runs them, for
- * `status`. `isNamed`: whether a configuration was named besides the folder.
- */
+/** Prints a line for each mirror of a folder, whether workers serve them or cron runs them. */
 export async function showFolder(
   folder: string,
   { isNamed, ...flags }: { json?: true | undefined; isNamed: boolean },

@@ -77,7 +77,6 @@ async function runForget(called: Called<typeof forgetOptions>, shell: Shell): Pr
         mirror: mirror.name,
         person: hash,
         at: instant(told.at),
-        /** Counts all attempts since the first; null if the platform could not be queried. */
         found: done.found?.length ?? null,
         optedOut: done.found ? done.optedOut : null,
         deleted: done.found ? done.deleted.length : null,
@@ -191,8 +190,7 @@ function factsOf({ done, entry, crm, verified, scrubbed, failure }: Certificate)
 }
 
 /**
- * Removes the person's entries from the do-not-contact list, and releases whatever would add them
- * again. Sends nothing. The exit code is 1 if the CRM could not be read.
+ * Releases whatever would add the entries again. The exit code is 1 if the CRM could not be read.
  */
 async function runAllow(called: Called<typeof allowOptions>, shell: Shell): Promise<number> {
   const fix = 'say why this person may come back';

@@ -1,6 +1,5 @@
 import { platformChannels, readSample } from '../app/init/read-sample.ts';
 import type { CalledWith } from '../compose/command-options.ts';
-/** `crm-mirror init`: proposes a configuration for a source, and writes it. */
 import { type Flags, Undecided, withAnswerLine } from '../app/init/flags.ts';
 import { previewLines } from '../app/init/preview.ts';
 import { type Proposal, propose } from '../app/init/propose.ts';
@@ -10,10 +9,7 @@ import { Invalid } from '../domain/errors.ts';
 
 export { options } from '../app/init/flags.ts';
 
-/**
- * Asks on a terminal, and otherwise takes the flags. Exit code 2 if something cannot be decided
- * without a guess: the message names the option that decides it.
- */
+/** Exit code 2 if something cannot be decided without a guess: the message names the option. */
 export async function run(
   { flags: own, args: [named] }: CalledWith<Flags>,
   shell: Shell,

@@ -21,7 +21,7 @@ export const parts = {
   },
 } satisfies Record<string, CommandModule>;
 
-/** Sends a test message to each receiver. The exit code is 1 if one of them did not take it. */
+/** The exit code is 1 if a receiver did not take it. */
 async function run({ flags }: Called<typeof options>, shell: Shell): Promise<number> {
   const config = loadConfig(flags.config, shell.env);
   const sinks = sinksOf(config, systemClock);

@@ -55,7 +55,6 @@ export const resume: CommandModule = {
   options: { ...looking, 'reason <text>': 'why', ...by },
   help: 'Nothing is run: the next sync is. The audit log keeps who resumed the mirror, and why.',
 
-  /** Ends a pause. A mirror that is not paused stays unchanged. */
   async run({ flags }: CalledWith<Flags>, shell) {
     const decision = decisionOf({ what: 'resume', at: Date.now() }, flags, shell);
     const { mirror, snapshot: file } = loadConfig(flags.config, shell.env);

@@ -182,9 +182,7 @@ async function nameservers(
   });
 }
 
-/**
- * Returns the id of a domain, looked up by name. A word that matches no name is treated as an id.
- */
+/** A word that matches no name is treated as an id. */
 async function idOf(domain: string, { platform, signal }: Reached): Promise<string> {
   const name = domain.trim().toLowerCase();
   if (!name.includes('.')) return domain;
@@ -241,10 +239,7 @@ function recordedId(key: string, { config }: Reached): string | undefined {
   }
 }
 
-/**
- * Returns the id of a template that is not mirrored, found by exact name or otherwise by id. Throws
- * Invalid if no template or several templates match.
- */
+/** A template that is not mirrored, by its exact name or otherwise its id. */
 async function listedId(key: string, { platform, signal }: Reached): Promise<string> {
   const found: Template[] = [];
   for await (const template of platform.templates.all({}, { signal })) {
@@ -302,10 +297,7 @@ async function reach(
   }
 }
 
-/**
- * Adds `look`, which states what to check before the next try, to the error of a request that may
- * have had its effect. Such requests are never sent twice.
- */
+/** Such a request is never sent twice. `look` is what to check before the next try. */
 async function once<T>(sent: Promise<T>, look: string): Promise<T> {
   try {
     return await sent;

@@ -74,7 +74,6 @@ people or colleagues did on the platform, what is not of this mirror, and what t
 does not name. What the next run does is in \`plan\`. The API cannot write names and properties,
 and the configuration maps none, so they are not compared.`;
 
-/** Prints the recorded problems, or writes them to a file; or prints what no run mends. */
 export async function run({ flags }: Called<typeof options>, shell: Shell): Promise<number> {
   if (flags.drift) return printDrift(flags, shell);
   const { class: asked } = flags;
@@ -135,7 +134,6 @@ function rowsOf({ snapshot, found, isAsked, inForce }: Sight, addresses: boolean
   });
 }
 
-/** Returns the function that shows a value: as it is, or by its form if it may be personal. */
 function values(found: readonly ProblemGroup[], addresses: boolean) {
   const known = new Map(
     found.flatMap(({ option = '', values: all }) =>
@@ -169,7 +167,6 @@ function writeCsv(path: string, sight: Sight, { addresses }: Flags) {
 export type DriftFlags = LookFlags &
   QuietFlags & { all?: true | undefined; exitCode?: true | undefined };
 
-/** Prints what differs on the platform and no run mends. Returns the exit code. */
 export async function printDrift(flags: DriftFlags, own: Shell): Promise<number> {
   const config = loadConfig(flags.config, own.env);
   const shell = hushed(own, flags, false);
@@ -212,7 +209,6 @@ export async function printDrift(flags: DriftFlags, own: Shell): Promise<number>
   }
 }
 
-/** Returns the mirror, which counts who is subscribed to channels that it does not name. */
 function countingChannels(mirror: Mirror, channels: Map<string, OtherChannel>): Mirror {
   const [firstLimit] = mirror.pageSizes;
   const { contacts } = mirror;

@@ -22,7 +22,6 @@ otherwise (exit code ${exitCode('invalid')}). Nothing is run.
 For a new key alone it is not needed: write the key where platform.apiKey is read from, restart a
 worker that has it from the environment, and call \`check\` and \`sync\`, which prove the same.`;
 
-/** Binds the snapshot to the platform and key, after proof of the same organization. */
 export async function run({ flags }: Called<typeof looking>, shell: Shell): Promise<number> {
   const config = loadConfig(flags.config, shell.env);
   if (!existsSync(config.snapshot)) {

@@ -54,7 +54,7 @@ ${faultsHelp()}`;
 
 /**
  * Rehearses a run on copies of the mirror's files, against an emulator that holds what the platform
- * shows now, and prints how the run would go. The exit code is that of the rehearsed run.
+ * shows now. The exit code is that of the rehearsed run.
  */
 export async function run({ flags }: Called<typeof options>, shell: Shell): Promise<number> {
   const conditions = conditionsOf(flags, shell);

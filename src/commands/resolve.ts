@@ -71,7 +71,6 @@ the person is unknown, it exits with 75.`,
   },
 } satisfies Record<string, CommandModule>;
 
-/** Records how an operator settles a conflict. Sends nothing. */
 async function runResolve(called: Called<typeof resolveOptions>, shell: Shell): Promise<number> {
   const { channel, ...flags } = called.flags;
   if (flags.in === flags.out) {
@@ -100,7 +99,6 @@ async function runResolve(called: Called<typeof resolveOptions>, shell: Shell): 
   });
 }
 
-/** Lets the next run retry rejected changes. Sends nothing now. */
 async function runRetry(called: Called<typeof retryOptions>, shell: Shell): Promise<number> {
   const { flags, args } = called;
   const [who] = args;
@@ -136,7 +134,7 @@ async function runRetry(called: Called<typeof retryOptions>, shell: Shell): Prom
   });
 }
 
-/** Releases what is meant, and remembers the decision if there was any, in one transaction. */
+/** In one transaction. */
 function releaseAll(snapshot: Snapshot, wanted: string | undefined, decision: Decision) {
   const { retryLater, optOutReports, meta, transaction } = snapshot;
   const isMeant = wanted === undefined ? () => true : namedBy(wanted, snapshot);

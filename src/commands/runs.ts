@@ -26,7 +26,6 @@ Shows the runs of the time that \`keep\` states. A run that was killed counts as
 the changes of one run, those that failed come first. A change that was no longer right when it
 was to be sent is not sent: the same run or the next one decides again.`;
 
-/** Lists the latest runs, or one run with its changes. Throws Invalid for an unknown run. */
 export async function run(
   { flags, args: [id] }: Called<typeof options>,
   shell: Shell,

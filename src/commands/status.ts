@@ -19,7 +19,6 @@ when. Reads the snapshot only and changes nothing, so it works during a run. The
 whatever the state; with --json, \`ok\` is false and \`attention\` says why if something needs
 attention. With --mirrors, it is 1 if a file cannot be used.`;
 
-/** Prints the status of the mirror: first what needs attention, then everything else. */
 export async function run(
   { flags, namesConfig: isNamed }: Called<typeof options>,
   shell: Shell,

@@ -35,7 +35,6 @@ import {
 } from '../views/lookup/missing-people.ts';
 import { deferredCount } from '../domain/guards/plan-rule.ts';
 
-/** What a run of a plan or of a person determines itself, by the names in the code. */
 const whole = ['full', 'fast', 'only', 'people', 'approve', 'by', 'reason', 'acceptLostLedger'];
 
 const syncOptions = {
@@ -121,12 +120,10 @@ docs/operations.md.`,
   },
 } satisfies Record<string, CommandModule>;
 
-/** The flags of an approval in the command of a run. */
 interface ApproveFlags extends DeciderFlags {
   approve?: string | undefined;
 }
 
-/** Runs once and makes the platform match the CRM, a plan of it, or one person. */
 async function runSync({ flags }: Called<typeof syncOptions>, shell: Shell): Promise<number> {
   const here = async (): Promise<number> => {
     const { person, id, plan } = flags;
@@ -169,10 +166,7 @@ const oldestMs = 86_400_000;
 /** The tolerated difference between the clocks of two machines. */
 const aheadMs = 300_000;
 
-/**
- * When the plan of a run was applied, in milliseconds since the epoch, by the id of the run: each
- * plan is applied only once.
- */
+/** In milliseconds since the epoch, by the run that made the plan: each is applied only once. */
 const appliedPlans = storedFact<Record<string, number>>('applied-plans', 'the applied plans');
 
 function planPass(file: string, planned: PlanFile): Pass {
@@ -211,9 +205,7 @@ function planPass(file: string, planned: PlanFile): Pass {
   };
 }
 
-/**
- * Reports what the run found, also if it failed. A worker that holds the mirror reports it itself.
- */
+/** Also if the run failed. A worker that holds the mirror reports it itself. */
 async function notifying(flags: Flags, shell: Shell, runs: () => Promise<number>): Promise<number> {
   const { createNotifier } = await import('../worker/notifications/notifier.ts');
   const config = loadConfig(flags.config, shell.env);
@@ -232,7 +224,6 @@ async function notifying(flags: Flags, shell: Shell, runs: () => Promise<number>
   }
 }
 
-/** Returns the approval that the flags ask for. Throws Invalid if they do not belong together. */
 function toApprove(flags: ApproveFlags, shell: Shell): ToApprove | undefined {
   if (flags.approve !== undefined) {
     const { by, reason = null } = deciderOf(flags, shell);
@@ -255,10 +246,7 @@ export function modeOf({ full, fast }: { full?: true | undefined; fast?: true | 
   return { mode: fast ? ('fast' as const) : ('full' as const), because };
 }
 
-/**
- * Shows what a run would do, using the steps of a run. Writes nothing to the platform. With
- * --exit-code, the exit code is 5 if there is anything to do.
- */
+/** With --exit-code, the exit code is 5 if there is anything to do. */
 async function runPlan({ flags }: Called<typeof planOptions>, shell: Shell): Promise<number> {
   let changes = 0;
   const { out } = flags;
@@ -293,15 +281,11 @@ async function runPlan({ flags }: Called<typeof planOptions>, shell: Shell): Pro
   return isDone && flags.exitCode && changes > 0 ? exitCode('changes') : code;
 }
 
-/**
- * Starts a full run that deletes nobody and whose creations no guard withholds. Completed work is
- * recorded, so that another call continues from there.
- */
+/** Deletes nobody, and no guard withholds its creations. */
 async function runBackfill({ flags }: CalledWith<PassFlags>, shell: Shell): Promise<number> {
   return pass(flags, shell, { mode: 'full', because: ['backfill'], writes: true, firstLoad: true });
 }
 
-/** Undoes what an earlier run did, after agreement. */
 async function runUndo(
   { flags, args: [word = ''] }: Called<typeof undoOptions>,
   shell: Shell,

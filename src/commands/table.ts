@@ -1,7 +1,6 @@
 /**
- * Lists every command, one row each. The command line, its help, completion, the hand-over to a
- * worker, the actions of the console and the tables of the pages are derived from these rows. The
- * file of a command states its arguments and options, and is loaded only when it is called.
+ * Every command, one row each, from which its help, completion, hand-over, console action and docs
+ * are derived. The file of a command is loaded only when it is called.
  */
 import type { CommandForm, CommandModule } from '../compose/process-shell.ts';
 

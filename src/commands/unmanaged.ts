@@ -24,10 +24,7 @@ import { decisionOf } from '../app/run/flag-values.ts';
 import type { Section } from '../views/sections.ts';
 import type { Shell } from '../compose/process-shell.ts';
 
-/**
- * What an operator decides, by its flag: what is stored, what the problem says then (as before any
- * decision if undefined), and what the audit log says.
- */
+/** By its flag: what is stored, what the problem says then, and what the audit log says. */
 const decisions = {
   'opt-out': { stores: 'opt_out', fix: optsOutUnmanaged, audit: 'opt out' },
   acknowledge: { stores: 'acknowledged', fix: acknowledgedUnmanaged, audit: 'acknowledge' },
@@ -66,7 +63,6 @@ A later decision replaces an earlier one: --decided lists the people with that d
 hash of that list decides anew, or takes the decision back. An opt-out that a run has sent is not
 taken back.`;
 
-/** Lists unmanaged people, or stores what an operator decides about exactly those. */
 export async function run({ flags }: Called<typeof options>, shell: Shell): Promise<number> {
   const { file, mirror } = loadConfig(flags.config, shell.env);
   const hashes: Record<How, string | undefined> = {
@@ -165,7 +161,6 @@ interface Person {
 }
 
 interface Found {
-  /** The people to list, each once. */
   people: readonly Person[];
   /** Identifies exactly these people and channels; '' for nobody. */
   hash: string;

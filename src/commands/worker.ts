@@ -1,7 +1,3 @@
-/**
- * Runs continuously and serves each of its mirrors according to its schedule, until it is asked to
- * stop. The mirrors are named one by one, or are the files of a folder.
- */
 import { hostname } from 'node:os';
 import { type Called, quiet, configOption } from '../compose/command-options.ts';
 import { refuseTwins, loadConfig } from '../config/load-config.ts';

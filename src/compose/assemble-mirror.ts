@@ -30,14 +30,12 @@ import { connectTemplates } from '../records/template/connect-templates.ts';
 import type { Source } from '../sources/source.ts';
 
 /**
- * The page sizes of listings: first the maximum, then a smaller one, so that a record on a page
- * border of the first listing is inside a page of the second.
+ * The maximum, then a smaller one: a record on a page border of the first listing is inside a page.
  */
 const pageSizes = [100, 83] as const;
 
 const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 
-/** How to open a mirror. */
 interface MirrorAccess {
   /** Takes the lease. If there is no snapshot or memory, creates it. */
   writes: boolean;
@@ -59,12 +57,8 @@ interface StandIns extends ReadingStandIns {
 }
 
 /**
- * Builds the mirror. The caller closes it, passing the error if there was one, so that a snapshot
- * that turns out to be damaged is set aside.
- *
- * Without `writes`, no file is created: the snapshot is opened read-only, and an empty one in
- * memory replaces a missing file. With `writes`, a damaged snapshot is set aside with a
- * message; without it, a damaged snapshot throws Invalid. Throws Busy and Invalid.
+ * The caller closes the mirror with the error if there was one, so that a damaged snapshot is set
+ * aside. Without `writes`, no file is created, and a damaged snapshot throws Invalid. Throws Busy.
  */
 export async function assemble(
   config: Config,
@@ -99,7 +93,7 @@ export async function assemble(
   }
 }
 
-/** Connects the parts of a mirror, and notes in `opened` what has to be closed. */
+/** Notes in `opened` what has to be closed. */
 function connected(
   config: Config,
   shell: Shell,
@@ -212,7 +206,7 @@ interface Opened {
   notes: string[];
 }
 
-/** Opens and checks everything that a run needs; if anything fails, closes all of it again. */
+/** If anything fails, closes all of it again. */
 function hold(
   config: Config,
   { acceptLostLedger = false, whilePaused = false, standIns }: MirrorAccess,
@@ -281,7 +275,6 @@ interface ReadingStandIns {
   sourceFor(name: string, source: Source): Source;
 }
 
-/** Connects the people and the templates of a mirror with their sources and the platform. */
 export function connectRecords(
   config: Config,
   {

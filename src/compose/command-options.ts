@@ -1,8 +1,7 @@
 /**
- * Declares the arguments and options of commands as tables, from which the types of their flags
- * follow, and the options that several commands share; reads the numbers and times they state.
- * Knows where the configuration is unless a command names one, and writes commands that a user can
- * copy: they name it unless it is there, and the program as it was called.
+ * Arguments and options of commands as tables, from which the types of their flags follow, and
+ * those that several commands share; the numbers and times they state; the configuration if none is
+ * named, and commands that a user can copy.
  */
 import { milliseconds } from '../domain/values/config-value.ts';
 import { Invalid } from '../domain/errors.ts';
@@ -22,13 +21,11 @@ interface OptionDetails {
   parse?(word: string, before: unknown): unknown;
 }
 
-/** What the help says of an argument or an option, with what else is known of it. */
 type OptionRow = string | OptionDetails | (() => Option);
 
 /** Arguments and options by how they are written: `<file>`, `[person]`, `json`, `last <n>`. */
 export type OptionRows = Readonly<Record<string, OptionRow>>;
 
-/** Adds the arguments and options to a command, in their order. */
 export function declareOptions(command: Command, rows: OptionRows): void {
   for (const [spelling, row] of Object.entries(rows)) {
     if (typeof row === 'function') {
@@ -74,7 +71,6 @@ type IsGiven<Key, Row> = Key extends `no-${string}`
   : Row extends (() => Option) | { isRequired: unknown } | { default: unknown }
     ? true
     : false;
-/** The values of the options of a table, by the names that the code has for them. */
 export type FlagsOf<Rows> = {
   [Key in KeyOf<Rows> as IsGiven<Key, Rows[Key]> extends true ? FlagName<Key> : never]: FlagValue<
     Key,
@@ -98,10 +94,10 @@ export interface CalledWith<Flags = object> {
 /** The command line of a command with these options. */
 export type Called<Rows> = CalledWith<FlagsOf<Rows>>;
 
-/** The options of a command that does not name people. */
+/** For commands that do not name people. */
 export const looking = { 'config <file>': () => configOption(), json: 'print one JSON document' };
 
-/** The options of a command that names people. */
+/** For commands that name people. */
 export const naming = {
   ...looking,
   addresses: 'name people by their address also where stdout is no terminal',
@@ -111,7 +107,6 @@ export type LookFlags = FlagsOf<typeof naming>;
 const levels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof levels)[number];
 
-/** How little a command prints besides its results. */
 export const quiet = {
   quiet: 'print results and errors only; nothing of a run that ends with 0 and no new problem',
   'log-level <level>': { text: 'print JSON log lines of this level and above', choices: levels },
@@ -120,7 +115,6 @@ export type QuietFlags = FlagsOf<typeof quiet>;
 
 export const verbose = { verbose: 'print internals, too: requests, ids, readings' };
 
-/** The options of a run. */
 export const running = {
   ...naming,
   ...verbose,
@@ -128,24 +122,20 @@ export const running = {
   strict: `exit ${exitCode('rejected')} while any record is rejected or invalid, known ones too`,
 };
 
-/** What limits a run. */
 export const limiting = {
   'only <kind>': 'contacts or templates',
   'people <file>': 'create and opt in only these people: an address or CRM id on each line',
 };
 
-/** The option of every command that writes to the platform. */
 export const writing = {
   'accept-lost-ledger':
     'begin a new memory if the old one, or its key, is lost: opt-outs that only it knew are forgotten',
 };
 
-/** The options of a command that acts on one person. */
 export const onPerson = { ...writing, '<person>': 'an address, or a hash (#9cc428f416d4)' };
 
 export const by = { 'by <name>': 'who decides (the user and host that call it)' };
 
-/** Where an export goes. */
 export const output = {
   'output <file>': 'write to this file, which must not exist, and not to stdout',
 };
@@ -197,8 +187,7 @@ export function isUsual(config: string): boolean {
 }
 
 /**
- * Returns whether the file that is used if none is named is the example of the package, and not
- * what somebody made of it: another text, or, where it is changed in place, another mirror.
+ * The configuration that is found may be the example of the package, as it was or changed in place.
  */
 export function findsExample(): boolean {
   if (defaultConfig() !== inFolder) return false;
@@ -240,10 +229,7 @@ export function withConfig(text: string, config: string | undefined): string {
   });
 }
 
-/**
- * Names the program in printed commands as npm has found it, where a shell may not find it: in a
- * clone, or a project that has installed it. `names` are the first words of the commands.
- */
+/** Names the program as npm has found it, where a shell may not find it. `names`: first words. */
 export function withCaller(
   text: string,
   names: readonly string[],

@@ -1,8 +1,7 @@
 /**
- * Copies the files of a mirror while they are in use, and reads and writes two marks in the
- * snapshot: the pause of the mirror, and that the snapshot was restored from a backup. In that case
- * it lacks everything that happened since. Until a run has listed the platform, nothing recorded in
- * it counts, and every run is full.
+ * Copies the files of a mirror in use; the pause of a mirror, and the mark of a restored snapshot,
+ * which lacks what happened since: until a run has listed the platform, nothing recorded in it
+ * counts.
  */
 import { copiedAt, copiedKey, type Meta, storedFact } from '../store/database/meta-table.ts';
 import { takeLease } from '../store/database/writer-lease.ts';
@@ -38,15 +37,13 @@ export interface Paused {
 }
 const stored = storedFact<Paused>('paused', 'the pause');
 
-/** Returns the pause of a mirror, or undefined if it is not paused. */
 export function pausedOf(meta: Meta): Paused | undefined {
   return stored.read(meta);
 }
 
 /**
- * Pauses the mirror, or resumes it if `next` returns undefined. Returns the state before and after.
- * It takes no lease, because a pause must work immediately, especially during a run. `decision` is
- * remembered for the audit log, unless the mirror was not paused and still is not.
+ * Resumes if `next` returns undefined. Takes no lease, because a pause must work immediately.
+ * `decision` is remembered unless the mirror was not paused and still is not.
  */
 export function movePaused(
   file: string,
@@ -67,7 +64,7 @@ export function movePaused(
   }
 }
 
-/** Remembers a decision for the audit log of a mirror that has a snapshot. It takes no lease. */
+/** Takes no lease. */
 export function rememberDecision(file: string, decision: Decision): void {
   if (!existsSync(file)) return;
   const { unaudited, transaction, close } = openSnapshot(file);
@@ -102,28 +99,24 @@ export function sayPaused({ at, reason, by }: Paused): string {
   return `paused since ${instant(at)} by ${by}${reason === '' ? '' : `: ${reason}`}`;
 }
 
-/** Returns the document of a pause. */
 export function tellPaused({ at, reason, by }: Paused) {
   return { since: instant(at), reason, by };
 }
 
-/** Throws Busy if the mirror is paused. */
 export function refusePaused(meta: Meta, { mirror, file }: Config): void {
   const paused = pausedOf(meta);
   if (paused)
     throw new Busy(`${mirror} is ${sayPaused(paused)}`, { fix: `crm-mirror resume -c ${file}` });
 }
 
-/** The files of a mirror to copy. */
 export interface MirrorFiles {
   snapshot: string;
   memory: Config['memory'];
 }
 
 /**
- * Copies the snapshot, and then the memory, so that the memory is never older than the snapshot
- * expects. A file that does not exist yet is not copied, nor is the key without a place for it.
- * `at`: the time that the copy of the snapshot states. Throws Invalid if the memory cannot be used.
+ * The memory comes last, so that it is never older than the snapshot expects; the key only if it
+ * has a place. `at`: the time that the copy states. Throws Invalid if the memory cannot be used.
  */
 export async function* copiesOf(
   { config, snapshot }: { config: MirrorFiles; snapshot: Snapshot },
@@ -143,9 +136,8 @@ export async function* copiesOf(
 }
 
 /**
- * Creates a folder that only this user can read. Its name begins with `crm-mirror-`, `purpose`, and
- * the id of this process. Removes the folders of the same purpose whose process was killed before
- * it could do that.
+ * Only this user can read it. Its name has the id of this process: those of killed ones are
+ * removed.
  */
 export function createTemporaryFolder(purpose: string): string {
   const prefix = `crm-mirror-${purpose}-`;

@@ -1,7 +1,3 @@
-/**
- * Connects a mirror to its platform, logs what is sent there, and records what comes of each
- * request.
- */
 import { randomBytes } from 'node:crypto';
 import { renderProblem, Unavailable } from '../domain/errors.ts';
 import type { Config } from '../config/config.ts';
@@ -26,10 +22,7 @@ import { isTold, sayDifference } from '../engine/context/platform-knowledge.ts';
 import { createSend } from '../http/send-request.ts';
 import type { OutageNotes } from '../store/health-file.ts';
 
-/**
- * Connects to a configuration's platform. If Redis is configured, it shares the rate limits.
- * `connecting` is what differs from the usual: for example, what records every attempt.
- */
+/** `connecting` is what differs from the usual: for example, what records every attempt. */
 export function connect(
   config: Config,
   shell: Shell,

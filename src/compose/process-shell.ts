@@ -1,6 +1,5 @@
 /**
- * Defines the interfaces between cli.ts, the commands, and the process in which they run, and gives
- * commands access to the real process: its streams, its environment and its signals. Runs a command
+ * The interfaces between cli.ts, the commands and their process; the real process; and a command
  * line in a process of its own, for work that would keep this one busy.
  */
 import type { Platform } from '../platform/platform.ts';
@@ -24,13 +23,12 @@ import { fileURLToPath } from 'node:url';
 export interface Shell {
   /** The environment variables, for ${NAME} in the configuration. */
   env: Record<string, string | undefined>;
-  /** Prints one line of results to stdout. */
   print(line: Line): void;
   /** Prints one line for people to stderr. */
   note(line: string): void;
   /**
-   * Redraws the progress line on stderr, in the first form that fits the terminal. If stderr is not
-   * a terminal, only a process that listens is told.
+   * Redraws the progress line on stderr, in the first form that fits. Without a terminal, only a
+   * process that listens is told.
    */
   progress(line: string, shorter?: readonly string[]): void;
   /** Whether stdout is a terminal, so that addresses may be shown. */
@@ -40,7 +38,6 @@ export interface Shell {
   colored?: boolean;
   /** The least important level that is logged; the default depends on the terminal. */
   logLevel?: LogLevel;
-  /** Whether to print results and errors only. */
   quiet?: boolean;
   /** Whether stdin and stdout are terminals, so that questions can be asked. */
   canAsk?: boolean;
@@ -49,7 +46,6 @@ export interface Shell {
   stop: AbortSignal;
   /** Abandons work in flight: aborted 8 s after `stop`, or at the second request to stop. */
   abort: AbortSignal;
-  /** Who gave the command, if another process passed it on. */
   operator?: string;
   /** The command line that is running, and what it does. */
   argv?: readonly string[];
@@ -58,10 +54,7 @@ export interface Shell {
   call?(argv: readonly string[], shell: Shell): Promise<number>;
   /** Returns what a command line does that consists of words and `--option=value`. */
   formOf?(argv: readonly string[]): CommandForm;
-  /**
-   * Runs a command that another process has passed on, or refuses it. Called when its command line
-   * has been read; `run` needs the mirror, and what stops the command.
-   */
+  /** Runs a command that another process has passed on, or refuses it; `run` needs the mirror. */
   admit?(form: CommandForm, run: (own: Partial<Shell>) => Promise<number>): Promise<number>;
   /** Returns the mirror if this process already has it open. */
   held?(): Assembled;
@@ -90,10 +83,7 @@ export interface CommandForm {
   isUrgent?: boolean;
 }
 
-/**
- * The code of a command in src/commands (table.ts). `run` returns the exit code
- * (docs/commands.md), and throws the errors of domain/errors.ts.
- */
+/** `run` returns the exit code (docs/commands.md), and throws the errors of domain/errors.ts. */
 export interface CommandModule {
   options: OptionRows;
   /** What the help says after the options; the lines of a paragraph are joined. */
@@ -109,7 +99,6 @@ export interface Assembled {
   close(failure?: unknown): Promise<void>;
 }
 
-/** Returns the shell of the real process; one `stop` stands for all signals. */
 export function realShell(env: Shell['env']): Shell {
   const { stop, abort } = stopSignals();
   // If the reader has stopped, or the disk behind the stream is full, the run itself must continue.
@@ -140,8 +129,7 @@ export function realShell(env: Shell['env']): Shell {
         if (process.connected) process.send?.({ progress: line }, undefined, {}, () => undefined);
         return;
       }
-      // Returns the first form that fits, or else the last one, cut. A terminal may state 0
-      // columns.
+      // The first form that fits, or else the last one, cut. A terminal may state 0 columns.
       const forms = [line, ...shorter];
       const room = (process.stderr.columns || 80) - 1;
       process.stderr.write(
@@ -167,10 +155,9 @@ const twinMs = 250;
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Converts signals into `stop` and `abort`: the first signal stops, and another one more than a
- * second later aborts. The delay is needed because process groups and launchers send the same
- * signal twice in quick succession. A closed terminal (SIGHUP) stops as SIGTERM does, also
- * under `nohup`: Node restores the default of an ignored signal when it starts.
+ * The first signal stops; another one more than a second later aborts, because process groups and
+ * launchers send the same signal twice. A closed terminal (SIGHUP) stops also under `nohup`: Node
+ * restores the default of an ignored signal when it starts.
  */
 export function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
   const stop = new AbortController();
@@ -184,8 +171,7 @@ export function stopSignals(): { stop: AbortSignal; abort: AbortSignal } {
       if (!stop.signal.aborted) {
         since = performance.now();
         setTimeout(() => abort.abort(reason), patienceMs).unref();
-        // The process must stay alive for the second copy of the signal, which could otherwise hit
-        // it during exit.
+        // The process has to outlive the second copy of the signal.
         setTimeout(() => undefined, twinMs);
         stop.abort(reason);
       } else if (performance.now() - since > sameSignalMs) abort.abort(reason);
@@ -219,7 +205,6 @@ const program = fileURLToPath(new URL('../../bin/crm-mirror.mjs', import.meta.ur
 const mostChars = 1024 * 1024;
 
 export interface CommandAnswer {
-  /** The exit code (docs/commands.md). */
   code: number;
   out: string;
   err: string;
@@ -229,10 +214,8 @@ export interface CommandAnswer {
 const drawn = z.object({ progress: z.string() });
 
 /**
- * Runs a command line and returns its answer, with the exit code 1 if the process has none. A
- * process that prints more than a megabyte is stopped. `heard` receives each progress line and each
- * note.
- * When `stop` is aborted, the process is asked to stop; it stops by itself if this one dies.
+ * The exit code is 1 if the process has none. One that prints more than a megabyte is stopped, and
+ * it stops by itself if this one dies. `heard` receives each progress line and each note.
  */
 export async function runSeparately(
   argv: readonly string[],

@@ -1,9 +1,7 @@
 /**
- * Measures the progress of a run: what is done, how fast, and how long the rest takes. Shows it as
- * one line that is redrawn on a terminal, and otherwise as a line every ten seconds. A run that
- * writes also stores it in the snapshot, where `status` of another process finds it. The entry
- * names no person. A process that is killed leaves it behind: it only counts while a process has
- * the lease, and only if that process wrote it, which the fencing token shows.
+ * Measures the progress of a run, and shows it as a line. A run that writes also stores it for
+ * `status`, without any person's name; the entry of a killed process does not count, because
+ * another fencing token has the lease.
  */
 import {
   changesOf,
@@ -113,10 +111,7 @@ export function createMeter({ clock, limits, reserve }: Pace) {
   };
 }
 
-/**
- * Estimates the remaining time. The limits give a lower bound. While a window is exhausted, the
- * measured rate is meaningless.
- */
+/** The limits give a lower bound. While a window is exhausted, the measured rate is meaningless. */
 function estimateLeft(
   { done, of, share, sinceMs, atMs }: News,
   nowMs: number,
@@ -139,9 +134,8 @@ const longQuietMs = 2000;
 const longRestMs = 600_000;
 
 /**
- * Returns the line in full, such as "reading the CRM: 120,000 rows (48 %), 12,000/s, 11 s left",
- * and then shorter forms of it for narrow terminals. `now` is in milliseconds since the epoch, and
- * `clock` writes such a time.
+ * Such as "reading the CRM: 120,000 rows (48 %), 12,000/s, 11 s left", and shorter forms for narrow
+ * terminals. `now` is in milliseconds since the epoch, and `clock` writes such a time.
  */
 export function progressForms(
   measured: Measured,
@@ -220,7 +214,6 @@ const storeMs = 2000;
 export interface ProgressOutlets {
   /** Redraws one line on a terminal; undefined if there is none. */
   draw?: Shell['progress'] | undefined;
-  /** Prints or logs one line now and then. */
   say?: ((line: string, measured: Measured) => void) | undefined;
   /** Stores the progress. It is called at intervals, and only if there is news. Never throws. */
   store?: ((measured: Measured) => void) | undefined;
@@ -234,7 +227,6 @@ export function outletsOf(shell: Shell): ProgressOutlets {
   return shell.interactive ? { draw: shell.progress } : { say: (line) => shell.note(line) };
 }
 
-/** Shows the progress of one run until it is closed. */
 export function createProgress({ draw, say, store, beat }: ProgressOutlets, mirror: Pace) {
   const { clock } = mirror;
   const meter = createMeter(mirror);
@@ -294,7 +286,6 @@ const stored = moment.extend({
   at: z.number(),
 });
 
-/** The progress of the run that is under way, as it was last stored. */
 type RunInProgress = z.infer<typeof stored>;
 
 const beginning: Moment = {
@@ -332,10 +323,7 @@ export function enterRun(
   return { store, end: () => attempt(() => meta.drop(name)) };
 }
 
-/**
- * Returns the progress of the run that the holder of the lease does now; undefined if it does none.
- * An entry of another version counts as none.
- */
+/** Undefined if the holder of the lease does no run. An entry of another version counts as none. */
 export function runInProgress(
   { meta, generation }: Snapshot,
   leased: boolean,

@@ -1,9 +1,7 @@
 /**
- * Creates the sources that a configuration names, and loads only their code: loading that of all
- * types takes a twentieth of a short command. config/schema/source-types.ts lists the types.
- *
- * The module named by `contacts.map` is loaded once per process, so that the code that runs is the
- * code that was hashed.
+ * Creates the sources that a configuration names, and loads only their code: that of all types
+ * takes a twentieth of a short command. The module of `contacts.map` is loaded once per process, so
+ * that the code that runs is the code that was hashed.
  */
 import type { Config } from '../config/config.ts';
 import { traitsOf } from '../config/schema/source-types.ts';
@@ -115,7 +113,6 @@ function optOutsOf({ unsubscribed, channels }: Contacts) {
   });
 }
 
-/** Loads the write-back. HubSpot, Salesforce and SQL use the connection of their source. */
 async function contactReturns(
   source: Contacts['source'],
   returns: NonNullable<Contacts['returns']>,

@@ -26,11 +26,10 @@ interface CountedValue {
 export interface ColumnCount {
   column: MappedColumn;
   values: readonly CountedValue[];
-  /** The number of records with further values, which are not distinguished. */
   others: number;
 }
 
-/** The maximum number of different values that are distinguished in one column. */
+/** Different values that are distinguished in one column. */
 const mostValues = 1_000;
 const mostCharacters = 60;
 const mostShown = 10;
@@ -43,7 +42,7 @@ export function countMappedColumns(columns: readonly MappedColumn[]) {
     others: 0,
   }));
   return {
-    /** Adds a record. Returns its values, in the order of the columns. */
+    /** Returns the values of the record, in the order of the columns. */
     add: (record: Record<string, unknown>): ColumnValue[] =>
       each.map((one) => {
         const value = one.column.read(record);
@@ -59,7 +58,7 @@ export function countMappedColumns(columns: readonly MappedColumn[]) {
         else one.values.set(name, { text: short, means, isSerial, records: 1 });
         return value;
       }),
-    /** Returns the counts. In `dateColumns`, a serial number of Excel is a date. */
+    /** In `dateColumns`, a serial number of Excel is a date. */
     counts: (dateColumns: readonly string[]): ColumnCount[] =>
       each.map(({ column, values, others }) => {
         const hasDates = column.fields.every((field) => dateColumns.includes(field));
@@ -77,10 +76,7 @@ export function countMappedColumns(columns: readonly MappedColumn[]) {
 
 export type ColumnDocument = ReturnType<typeof columnDocument>;
 
-/**
- * Returns the columns for JSON. Values that look the same are one; those that may be personal data
- * are shown only `asTheyAre`.
- */
+/** Returns the columns for JSON; values that may be personal data are only shown `asTheyAre`. */
 export function columnDocument(counts: readonly ColumnCount[], asTheyAre: boolean) {
   return counts.map(({ column, values, others }) => {
     const { option, channel = null, fields, holds } = column;
@@ -112,7 +108,6 @@ const words: Partial<Record<ColumnMeaning, string>> = {
   time: 'a time',
 };
 
-/** Returns a section for each column, with its values and what they mean. */
 export function columnSections(columns: ColumnDocument): Section[] {
   return columns.map(({ option, channel, fields, values, others }) => {
     const spell = (value: string | null) => (value === '' ? '(empty)' : JSON.stringify(value));
@@ -140,7 +135,6 @@ interface Candidate {
 
 const mostPeople = 5;
 const mostSkipped = 10;
-/** The maximum number of records without an address that are kept. */
 const mostKept = 1_000;
 
 /** Returns a keeper of the first people of each kind. */
@@ -148,7 +142,6 @@ export function keepPeople() {
   const kept = new Map<Fate, Candidate[]>();
   const addressless: DesiredRow[] = [];
   return {
-    /** Adds a record with the values of its columns. */
     add(row: DesiredRow, columns: readonly MappedColumn[], values: readonly ColumnValue[]): void {
       if (row.invalid?.noAddress === true) {
         if (addressless.length < mostKept) addressless.push(row);
@@ -214,7 +207,6 @@ export function keepPeople() {
   };
 }
 
-/** Returns the people, and the places of records that are skipped. */
 export function peopleSections(
   { people, skipped }: ReturnType<ReturnType<typeof keepPeople>['sample']>,
   count: number,

@@ -1,8 +1,7 @@
 /**
- * Checks people and templates: their sources, their side of the platform, and the senders. A source
- * is read completely, by the steps of a run, so that its counts are those of a plan. The records
- * are staged in temporary tables beside the snapshot, which is only read. Columns that look like an
- * opt-out, and that the configuration does not use, are pointed out.
+ * Checks people and templates. A source is read completely, by the steps of a run, so that its
+ * counts are those of a plan; the records are staged in temporary tables beside the snapshot, which
+ * is only read.
  */
 import { cell } from '../../compose/output/text-style.ts';
 import type { Shell } from '../../compose/process-shell.ts';
@@ -35,7 +34,6 @@ import { countColumns } from '../init/sample.ts';
 import { countMappedColumns, keepPeople } from './mapped-columns.ts';
 import { type Finding, type Found, look, note } from './surroundings.ts';
 
-/** What a check of people or of templates has found. */
 export interface Checked<Source> {
   findings: readonly Finding[];
   /** Undefined if the source could not be read. */
@@ -58,7 +56,7 @@ interface Surroundings {
 
 const pageSize = 100;
 
-/** Checks the people: their source, their side of the platform, and who is not managed. */
+/** Checks the source of the people, their side of the platform, and who is not managed. */
 export async function checkContacts(
   contacts: MirrorContacts,
   around: Surroundings,
@@ -95,7 +93,7 @@ function answersWith(config: Config, total: number): Found {
   return { level: 'ok', found: `${config.platform.url} answers and knows ${withCommas(total)}` };
 }
 
-/** Checks the templates: their files, their senders, and their side of the platform. */
+/** Checks the files of the templates, their senders, and their side of the platform. */
 export async function checkTemplates(
   templates: MirrorTemplates,
   { config, snapshot, shell, senders }: Surroundings,
@@ -133,7 +131,6 @@ const garbledText = /Ã[\u00a0-\u00bf\u0178\u0152-\u0161\u017d\u017e\u2013-\u203
 
 export type SourceCheck = Awaited<ReturnType<typeof checkSource>>;
 
-/** Reads a source completely. Throws as `readSource` does. */
 async function checkSource(
   contacts: MirrorContacts,
   { config, snapshot, shell }: Surroundings,
@@ -182,18 +179,13 @@ async function checkSource(
   const read = await readSource(run, watched).finally(close);
   const { valid: desired, wanted, skipped, invalid, missing, unknown, dateColumns } = read.sizes;
   const duplicates = countDuplicates(snapshot, 'contact');
-  /**
-   * The counts of one reading, as a plan has them: all records, keys with a valid one, keys whose
-   * records request something, records that identify no person or are invalid, and recorded ones
-   * that this reading is the first to lack.
-   */
+  /** As a plan has them; `missing` are recorded people whom this reading is the first to lack. */
   const counts = { records, desired, wanted, skipped, invalid, missing, ...duplicates };
   return {
     columns: counter.counts(dateColumns),
     people,
     /** The number of records with a text that was decoded as another encoding. */
     garbled,
-    /** Columns that are named like an opt-out, and that the configuration does not use. */
     unusedOptOuts: unused.names(),
     unknown,
     counts,
@@ -249,7 +241,7 @@ function judgeCounts(
 
 const bounds = { mostColumns: 10_000, mostValues: 100, longest: 200 };
 
-/** Creates a collector; `used` are the fields that the configuration names. */
+/** `used` are the fields that the configuration names. */
 export function findUnusedOptOuts(used: readonly string[]) {
   const columns = countColumns(bounds);
   let records = 0;
@@ -311,7 +303,7 @@ interface LooseTemplate {
 
 const mostShown = 5;
 
-/** Points out variables of files that declare none, which a run therefore does not check. */
+/** A run does not check the variables of files that declare none. */
 function tellLoose(loose: readonly LooseTemplate[]): Finding {
   const some = loose.slice(0, mostShown).map(({ key, variables }) => {
     const names = variables.slice(0, mostShown).map((name) => `{{${cell(name)}}}`);
@@ -327,9 +319,8 @@ function tellLoose(loose: readonly LooseTemplate[]): Finding {
 }
 
 /**
- * Says what is known about configured channels that no listed contact names. A platform whose
- * contacts name every channel does not have them. One whose contacts name only their own may have
- * them.
+ * A platform whose contacts name every channel lacks those that none names; one whose contacts name
+ * only their own may have them.
  */
 function judgeMissing(names: string[], { rows, parts }: Page, snapshot: Snapshot): Found {
   const { namesAll } = factsIn(snapshot);
@@ -354,14 +345,13 @@ function judgeMissing(names: string[], { rows, parts }: Page, snapshot: Snapshot
   return { level: 'note', found, fix: 'compare the ids on the platform' };
 }
 
-/** The number of contacts that are compared at most; a plan compares all. */
+/** A plan compares all. */
 const mostCompared = 2_000;
 const afterRun = `no run touches them; after the first, ${decideUnmanaged}`;
 
 /**
  * Counts people who are gone from the CRM and subscribed with a contact that is not the mirror's,
- * by comparing the staged reading with the platform's newest contacts. `first` is the first page of
- * the listing. Throws the errors of the requests.
+ * among the platform's newest contacts. `first` is the first page of the listing.
  */
 async function findUnmanaged(
   contacts: MirrorContacts,
@@ -406,7 +396,6 @@ async function findUnmanaged(
   if (!isAll && findings.length === 0) {
     findings.push(note(what, some, '`crm-mirror plan` compares all'));
   }
-  /** How many contacts were compared, of how many. */
   const counts = { ...people, compared, contacts: first.total };
   return { counts, findings };
 }
@@ -414,10 +403,7 @@ async function findUnmanaged(
 /** Sender domains, with the number of templates that use each. */
 export type Senders = Map<string, number>;
 
-/**
- * Returns a finding for each sender domain. None stops a mirror, so none is a failure. If the
- * platform cannot be reached, that is a finding too. Throws Interrupted, and rethrows bugs.
- */
+/** No finding about a sender domain is a failure, because none stops a mirror. */
 export async function lookAtSenders(
   senders: Senders,
   { domains }: Platform,

@@ -35,7 +35,7 @@ export async function look(what: string, at: () => Found | Promise<Found>): Prom
   }
 }
 
-/** Returns the finding about a problem that stops no mirror. */
+/** A problem that stops no mirror. */
 export function note(what: string, found: string, fix: string | undefined): Finding {
   return { what, level: 'note', found, fix };
 }
@@ -78,8 +78,7 @@ export async function checkSnapshot(
 
 /** Runs work without Redis, but a worker waits for it, and waiting jobs must not be dropped. */
 export async function checkRedis(url: string): Promise<Found> {
-  // The module is loaded only if Redis is configured, because loading takes as long as everything
-  // else together.
+  // Loading the module takes as long as everything else together.
   const { connectQuickly, evictionPolicyIn } =
     await import('../../compose/queues/redis-connections.ts');
   const quick = connectQuickly(url);
@@ -130,7 +129,6 @@ export function checkSettings({ policy, contacts }: Config): Finding[] {
 
 const mostNamed = 3;
 
-/** Returns a sentence about the ignored files, or undefined if there are none. */
 export async function ignoredWords({ templates }: Config): Promise<string | undefined> {
   if (templates?.source.type !== 'directory') return undefined;
   const names = await listIgnored(templates.source.path).catch(() => []);

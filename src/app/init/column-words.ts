@@ -1,7 +1,6 @@
 /**
- * The values and words of a column: what it holds, which words its configuration has to name, which
- * ones are unknown, and whether it may be about opt-outs. A name may be in any language and of any
- * kind: a column that looks like a flag is not passed over in silence.
+ * The words of a column: which ones its configuration has to name, which are unknown, and whether
+ * it may be about opt-outs. A column that looks like a flag is never passed over in silence.
  */
 import { wordOf } from '../../domain/values/record-field.ts';
 import { systemClock } from '../../http/system-clock.ts';
@@ -45,8 +44,8 @@ export interface Chosen extends ReadColumn {
 }
 
 /**
- * Returns a column with its words: those that the user gives, and those of other languages. If it
- * is named like an opt-out, a consent is read by the given words alone.
+ * Reads a column by the words that the user gives, and by those of other languages; a consent that
+ * is named like an opt-out, by the given words alone.
  */
 export function withWords(column: Column, use: Use, all: GivenWords = {}): Chosen {
   const { no: noes, ...others } = all;
@@ -103,8 +102,8 @@ export function looksLikeFlag(column: Column): boolean {
 const mostWords = 12;
 
 /**
- * Returns whether `yes: any` may be offered: the column holds dates, and a few words beside them.
- * On free text, or where a word such as NULL stands for none, it would opt out everybody.
+ * `yes: any` may be offered for dates with a few words beside them; on free text, or where NULL
+ * stands for none, it would opt out everybody.
  */
 export function mayBeAny({ column, unknown }: ReadColumn): boolean {
   if (column.values.some(({ text }) => isMarker(text))) return false;
@@ -117,7 +116,7 @@ export function nameWithValues(column: Column): string {
   return values === undefined ? column.name : `${column.name} (${values})`;
 }
 
-/** Returns the frequent values of a column; undefined: none may be shown. */
+/** Undefined: none may be shown. */
 export function valuesOf(column: Column): string | undefined {
   const { values } = column;
   if (holdsDates(column)) return `dates, ${withCommas(values.length)} different`;
@@ -149,7 +148,6 @@ export function frequent(values: readonly Value[]): string[] {
   ];
 }
 
-/** Returns the values of a column with their counts, those of empty records last. */
 export function countsOf(column: Column, records: number, asTheyAre: boolean): string {
   const { values, filled } = column;
   const shown = values
@@ -164,7 +162,6 @@ export function countsOf(column: Column, records: number, asTheyAre: boolean): s
   return parts.map(([name, count]) => `${name} ${withCommas(count)}×`).join(', ');
 }
 
-/** Returns the number of records that hold one of these values. */
 export function recordsOf(values: readonly Value[]): number {
   return values.reduce((sum, { records }) => sum + records, 0);
 }
@@ -231,8 +228,8 @@ const sentenceWords = 4;
 const shortWord = /^(?!.*\d\d)\S{1,6}$/u;
 
 /**
- * Returns whether a column that is not used may say that a person must not be mailed. A value that
- * clearly says so is enough, whatever the column is named and whatever else it holds.
+ * Returns whether an unused column may say that a person must not be mailed. A value that clearly
+ * says so is enough, whatever else the column holds.
  */
 export function mayBeOptOut(column: Column, records: number): boolean {
   const values = column.values.filter(({ text }) => !isMarker(text));
@@ -260,8 +257,8 @@ export function mayBeOptOut(column: Column, records: number): boolean {
 }
 
 /**
- * Returns whether a column holds a text, an address or a token of each person, whatever its name
- * says: `Unsubscribe page`, `Fecha de baja` with a remark on each contract.
+ * Returns whether a column holds a text of each person, whatever its name says, as `Unsubscribe
+ * page`.
  */
 export function isTextOfEach({ values }: { values: readonly Value[] }, records: number): boolean {
   const texts = values.filter(
@@ -298,8 +295,7 @@ export function saysOptOut({ text }: Value): boolean {
 }
 
 /**
- * Returns whether a value refuses something, opts out, or names a bounce, complaint or death. Yes
- * and no alone do not.
+ * Returns whether a value refuses something, or names a bounce, complaint or death; a no does not.
  */
 export function refuses(value: Value): boolean {
   const { text } = value;

@@ -1,7 +1,6 @@
 /**
- * The conversation of `init` on a terminal. It fills in the flags of a command line, question by
- * question, so that the same can be done again without it. What cannot be decided without a guess
- * becomes a question. Nothing is written before its end.
+ * The conversation of `init` on a terminal fills in the flags of a command line, question by
+ * question, so that the same can be done without it. Nothing is written before its end.
  */
 import { platformChannels, readSample } from './read-sample.ts';
 import { existsSync } from 'node:fs';
@@ -147,7 +146,6 @@ const changes = [
   })),
 ] as const;
 
-/** Asks until everything is decided and the person accepts the preview. */
 async function settle(given: Flags, on: Subject) {
   const { sample, talk } = on;
   const asked = new Set<string>();
@@ -186,7 +184,6 @@ async function settle(given: Flags, on: Subject) {
   }
 }
 
-/** Asks what is not decided, and for the meaning of each unknown word, once for each column. */
 async function complete(
   given: Flags,
   on: Subject,
@@ -225,7 +222,6 @@ const polarities = [
   { value: 'other', label: 'take another column' },
 ] as const;
 
-/** Asks a question, and returns the flags with those that answer it. */
 async function decide(given: Flags, question: Question, on: Subject): Promise<Flags> {
   const { talk, sample } = on;
   if (question.about === 'table') throw new Error('the table is asked for with the source');
@@ -268,7 +264,7 @@ const purposes = {
   deleted: 'Which column says that a person is gone?',
 };
 
-/** Asks which column has a role; false: none. Those that come into question are listed first. */
+/** False: none. The columns `among` which it may be are listed first. */
 async function askRole(
   role: keyof typeof purposes,
   { sample, talk }: Subject,
@@ -298,8 +294,7 @@ async function askOptOuts(flags: Flags, on: Subject, present: readonly string[])
 }
 
 /**
- * Asks for the columns of all channels but those that are kept, in place of those that were named
- * before. Enter alone takes no column for a channel that the platform names.
+ * Asks for the columns of all channels but `kept`. Enter alone takes none for one of the platform.
  */
 async function askChannels(
   flags: Flags,
@@ -336,7 +331,6 @@ async function askChannels(
   return { ...withoutWords(flags, former), channel, ...polarity };
 }
 
-/** Asks for a channel that has no column yet. */
 async function askChannel(on: Subject, channels: readonly string[]): Promise<string> {
   const open = withoutColumn(on, channels);
   if (open.length === 0) return askChannelId(on.talk, channels);
@@ -357,7 +351,6 @@ async function askChannelId(talk: Talk, channels: readonly string[]): Promise<st
   });
 }
 
-/** Returns the channels of the platform that none of these is. */
 function withoutColumn({ platform }: Subject, channels: readonly string[]): PlatformChannel[] {
   return platform.filter(({ id }) => !channels.some((one) => idAndColumn(one)[0] === id));
 }
@@ -434,7 +427,6 @@ const meanings = {
   ],
 } as const satisfies Record<WordsQuestion['use'], readonly MenuItem[]>;
 
-/** Asks what each word of a column means. */
 async function nameWords(
   flags: Flags,
   { use, column, unknown }: Omit<WordsQuestion, 'about'>,
@@ -453,7 +445,6 @@ async function nameWords(
   return named;
 }
 
-/** Returns the flags with one more word, in one flag for each column. */
 function withWord(flags: Flags, word: string): Flags {
   return withoutWords(withFlags(flags, { words: [word] }), []);
 }

@@ -1,8 +1,7 @@
 /**
- * The flags of `init`: what they say about the columns of a sample, and the refusal of what cannot
- * be decided without a guess. A refusal has the flags that decide it: printed as one command line,
- * and on a terminal asked for by a question, whose answer is a flag, too. The flags for words that
- * are not known name them or make them an opt-out; the user reads what a flag states, and decides.
+ * The flags of `init`, and the refusal of what cannot be decided without a guess. A refusal has the
+ * flags that decide it, which are printed as one command line and on a terminal asked for; the user
+ * reads what a flag states, and decides.
  */
 import { type FlagsOf, type OptionRows, shellWord } from '../../compose/command-options.ts';
 import { Invalid } from '../../domain/errors.ts';
@@ -25,7 +24,6 @@ import type { Column, Value, PlatformChannel } from './sample.ts';
 import { isNamedLikeRefusal } from '../../domain/opt-out-names.ts';
 import { isPlain, sayUnknown } from '../../domain/unknown-words.ts';
 
-/** The argument and the options. */
 export const options = {
   '[source]':
     'an export (.csv, .tsv, .txt, .ndjson, .jsonl, .xlsx, .sqlite), an address (https://, postgres://, mysql://), hubspot or salesforce',
@@ -78,7 +76,6 @@ export interface Choices {
   /** false: no column, whatever is recognized. */
   unsubscribed: readonly string[] | false | undefined;
   deleted: string | false | undefined;
-  /** Columns that are named or look like an opt-out, and are none. */
   unused: readonly string[];
   channels: readonly { id: string; column: string }[];
   /** Columns of channels in which a yes is an opt-out. */
@@ -146,15 +143,13 @@ export function columnNamed(columns: readonly Column[], name: string, option: st
 }
 
 /**
- * Returns the columns that a flag names: `KZ`, or several as `KZ,Blocked`. A column of exactly this
- * name comes first; `\,` is a comma within a name.
+ * The columns that a flag names: `KZ`, or `KZ,Blocked`. A column of exactly this name comes first.
  */
 export function columnsIn(list: string, columns: readonly { name: string }[]): string[] {
   const has = (text: string): boolean => columns.some(({ name }) => name === text);
   return has(list) ? [list] : itemsIn(list).map((item) => (has(item) ? item : item.trim()));
 }
 
-/** Returns the flag that names these columns. */
 export function columnFlag(names: readonly string[]): string {
   return names.map(escaped).join(',');
 }
@@ -204,7 +199,6 @@ export function wordFlag(
   return `${column}:${lists.join(',')}`;
 }
 
-/** Splits a list at its commas; `\,` is a comma within an item. */
 function itemsIn(list: string): string[] {
   return list.split(/(?<!\\),/).map((item) => item.replaceAll(/\\([,=])/g, '$1'));
 }
@@ -261,12 +255,10 @@ export type Question =
       column: Column;
       unknown: readonly Value[];
     }
-  /** What a flag says. */
   | { about: 'flag'; column: Column; channels: readonly string[] }
   /** What a yes means in a channel's column that is named like an opt-out. */
   | { about: 'polarity'; column: Column };
 
-/** Flags that decide something, and what they state about the data. */
 export interface FlagAnswer {
   /** `unused` names a column of which only the user knows whether it says who wants no mail. */
   flags: Partial<Flags>;
@@ -290,7 +282,6 @@ export class Undecided extends Invalid {
     this.question = question;
     this.answers = [...(answer ? [answer] : []), ...others.flatMap(({ answers }) => answers)];
   }
-  /** Returns the same refusal with the problems of others. */
   with(others: readonly Undecided[]): Undecided {
     const [{ reason, fix = '' }] = this.problems;
     const [answer] = this.answers;
@@ -324,13 +315,11 @@ export function withAnswerLine({ problems, answers }: Undecided, flags: Flags): 
 /** Stands for values that are not shown, and of which the user has to say what they mean. */
 const open: Value = { text: placeholder, records: Number.POSITIVE_INFINITY };
 
-/** Leaves to the user what each value means. */
 function leftOpen({ name }: Column, lists: GivenWords): FlagAnswer {
   const states = `each ${placeholder} is a value of ${quoted(name)} as you know it`;
   return { flags: { words: [wordFlag(name, lists)] }, states };
 }
 
-/** Returns the flag by which some words of a column opt out, and others do not. */
 function optingOut(
   { name }: Column,
   yes: readonly string[] | 'any',
@@ -344,9 +333,8 @@ function optingOut(
 }
 
 /**
- * Returns the flag, which names every word that is unknown. In a column that is named like an
- * opt-out each of them opts out. In another one, and where some words refuse something, those do
- * that refuse; what the others mean is left to the user.
+ * In a column that is named like an opt-out, each unknown word opts out. In another one, and where
+ * some words refuse something, those do; what the others mean is left to the user.
  */
 export function optOutAnswer(
   { column, unknown }: ReadColumn,
@@ -374,7 +362,7 @@ export function optOutAnswer(
 /** More words than this are not put into a flag. */
 const mostWords = 30;
 
-/** Returns the unknown words by what they would mean; undefined: the user has to say it. */
+/** Undefined: the user has to say it. */
 function sortWords(
   { column, unknown }: ReadColumn,
   isNamed: boolean,
@@ -395,8 +383,7 @@ function sortWords(
 }
 
 /**
- * Returns the flag that makes a column of consents an opt-out: a no in it opts out, and a yes does
- * not. Undefined: the column holds no no, or something else than yes and no.
+ * Makes a column of consents an opt-out, in which a no opts out. Undefined: it holds other values.
  */
 export function denialAnswer(column: Column): FlagAnswer | undefined {
   const none = column.values.filter(({ text }) => isMarker(text));

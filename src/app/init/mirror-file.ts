@@ -25,7 +25,7 @@ interface Draft {
   proposal: Proposal;
 }
 
-/** Returns the text of the configuration. Values that may be personal data are not in it. */
+/** Values that may be personal data are not in the text. */
 function configurationText({ output, mirror, sample, proposal }: Draft): string {
   const { id, email, unsubscribed, deleted, channels } = proposal;
   const { options, file, records, isWhole } = sample;
@@ -102,12 +102,10 @@ function configurationText({ output, mirror, sample, proposal }: Draft): string 
 
 const mostInline = 80;
 
-/** Returns a column as the configuration states it: its name, or with the words that it needs. */
 export function statementOf({ column, words }: Chosen): string | ({ field: string } & Words) {
   return Object.keys(words).length === 0 ? column.name : { field: column.name, ...words };
 }
 
-/** Returns the column of a channel as the configuration states it. */
 export function subscriptionOf(channel: ChannelColumn) {
   const { column, words, optOut } = channel;
   if (optOut === undefined) return statementOf(channel);
@@ -135,7 +133,6 @@ function literal(value: unknown): string {
   return escaped(inline(value));
 }
 
-/** Escapes `${`, which would begin a variable. */
 function escaped(text: string): string {
   return text.replaceAll('${', () => '$${');
 }
@@ -168,7 +165,6 @@ function comments(chosen: Chosen): string[] {
 /** A column with more different values holds dates or free text. */
 const mostWords = 30;
 
-/** Throws Invalid if the file exists. */
 export function refuseExisting(output: string): void {
   if (!existsSync(resolve(output))) return;
   throw new Invalid(`${output} exists, and init overwrites nothing`, {
@@ -176,7 +172,7 @@ export function refuseExisting(output: string): void {
   });
 }
 
-/** Returns what is wrong with the name of a mirror; undefined: nothing. */
+/** Undefined: nothing is wrong with it. */
 export function nameFault(mirror: string): string | undefined {
   return /^[a-z0-9-]{1,40}$/.test(mirror) ? undefined : 'write up to 40 of a-z, 0-9 and -';
 }
@@ -224,7 +220,6 @@ async function next(output: string, shell: Shell): Promise<number> {
   return code;
 }
 
-/** Returns a name for the mirror from that of the source: lower case, with hyphens. */
 export function mirrorName(origin: string): string {
   const plain = basename(origin)
     .replace(/(\.(csv|tsv|txt|tab|ndjson|jsonl?|xlsx|sqlite3?|db3?|gz))+$/i, '')

@@ -150,7 +150,6 @@ function peopleLines(
 
 const leastShown = 8;
 
-/** Cuts a text to a width. */
 export function cut(text: string, width: number): string {
   return text.length > width ? `${text.slice(0, width - 1)}…` : text;
 }
@@ -177,7 +176,7 @@ export interface PersonRow {
   notes: readonly string[];
 }
 
-/** Returns the table of people; `channels` are the ids. */
+/** `channels` are the ids. */
 export function peopleTable(channels: readonly string[], people: readonly PersonRow[]): Table {
   const rows = people.map(({ who, channels: states, notes }) => {
     return [who, ...states, notes.filter((note) => note !== '').join('; ')];

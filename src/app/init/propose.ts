@@ -1,7 +1,7 @@
 /**
- * Proposes which column holds what, by its name and its values. What a value means for consent is
- * never guessed: columns that cannot be decided are refused with the flag that decides them, and
- * none that may be an opt-out is left out silently.
+ * Proposes which column holds what. What a value means for consent is never guessed: a column that
+ * cannot be decided is refused with the flag that decides it, and none that may be an opt-out is
+ * left out silently.
  */
 import {
   type Choices,
@@ -44,7 +44,6 @@ import {
 } from './column-words.ts';
 import type { Column, Sample, Value, PlatformChannel } from './sample.ts';
 
-/** How a channel's column is read. */
 interface ChannelReading extends Chosen {
   /** What a no or an empty value means if a yes is an opt-out; undefined: a yes is a consent. */
   optOut?: 'else none' | 'else in' | undefined;
@@ -76,8 +75,8 @@ export interface Proposal {
 type Attempt = <T>(decide: () => T) => T | undefined;
 
 /**
- * Proposes all columns. Throws Undecided for what cannot be decided without a guess: all of it at
- * once, but for columns that look like flags as long as no channel is named.
+ * Throws Undecided for all at once that cannot be decided without a guess; for columns that look
+ * like flags only when the channels are known.
  */
 export function propose(given: Sample, flags: Flags, known: Known): Proposal {
   const { columns, standard, records } = given;
@@ -96,7 +95,6 @@ export function propose(given: Sample, flags: Flags, known: Known): Proposal {
   const email = statedColumn(given, 'email', choices) ?? chooseEmail(given);
   const id = attempt(() => statedColumn(given, 'id', choices) ?? chooseId(given, email.column));
   if (id?.column === email.column) id.why ??= `as you said; ${addressAsId}`;
-  // Who said no.
   const named = choices.channels.map(({ column }) => column);
   const taken = [id, email].map((one) => one?.column.name);
   // The CRM's own opt-out from all mail stays one, even if a channel is read from it, too.
@@ -161,7 +159,6 @@ function refuseUnreadable(one: Chosen, use: 'unsubscribed' | 'deleted', choices:
   if (one.unknown.length > 0) throw unreadable(one, { use }, choices);
 }
 
-/** Returns the column that the user, or else the CRM itself, names for a purpose. */
 function statedColumn(
   { columns, standard }: Sample,
   role: 'id' | 'email' | 'deleted',
@@ -242,9 +239,8 @@ function chooseId({ columns, records }: Sample, email: Column): Chosen {
 }
 
 /**
- * Returns the columns that are opt-outs: those that the user names, that of the CRM, and all that
- * are named like one; a text of each person is no opt-out. If there are none, returns the first one
- * that is named like the reason of an opt-out. Who says what a yes or a no is in a column that has
+ * Opt-outs are the columns that the user names, that of the CRM, and all that are named like one;
+ * else the first that is named like a reason. Who says what a yes or a no is in a column that has
  * no other purpose says that it is one.
  */
 function chooseOptOuts(sample: Sample, choices: Choices): Chosen[] {
@@ -282,15 +278,14 @@ function chooseOptOuts(sample: Sample, choices: Choices): Chosen[] {
 }
 
 /**
- * Fewer languages than `namedLike` knows, because people are opted out by a column that is proposed
- * from these names. A column that only `namedLike` knows is asked about or listed.
+ * Fewer languages than `namedLike` knows, because the columns of these names opt people out
+ * unasked.
  */
 const deletedNames =
   /delet|gel(ö|oe)scht|archived|archiviert|supprim|elimin|anulad|borrad|cancellat/i;
 /** Columns about other ways to reach a person, or about why a person opted out. */
 const aboutOtherMail = /sms|fax|phone|telefon|whatsapp|reason|grund|campaign|comment|source/i;
 
-/** Returns the deletions: the column that the user or the CRM names, or all named like one. */
 function chooseDeletions(sample: Sample, choices: Choices): Chosen[] {
   const { deleted, unused, words } = choices;
   if (deleted === false) return [];
@@ -306,7 +301,6 @@ function chooseDeletions(sample: Sample, choices: Choices): Chosen[] {
   });
 }
 
-/** Returns the only one of these columns. Throws Undecided if there are several. */
 function onlyDeletion(deletions: readonly Chosen[], choices: Choices): Chosen | undefined {
   const [first, second] = deletions;
   if (first && second) {
@@ -334,7 +328,6 @@ function isOfHubspot({ name }: Column): boolean {
   return /^(properties\.)?hs_/.test(name);
 }
 
-/** Returns the channels of the platform that none of these columns is for. */
 function channelsWithout(
   channels: readonly ChannelColumn[],
   { platform }: Choices,
@@ -346,7 +339,6 @@ function channelFlags(channels: readonly ChannelColumn[]): string[] {
   return channels.map(({ id, column }) => `${id}=${column.name}`);
 }
 
-/** Returns the columns whose values can be read as consents, and whose names do not refuse. */
 function readableConsents(columns: readonly Column[], { words }: Choices): Column[] {
   return columns.filter((column) => {
     const read = withWords(column, 'subscription', words.get(column.name));
@@ -355,9 +347,8 @@ function readableConsents(columns: readonly Column[], { words }: Choices): Colum
 }
 
 /**
- * Returns the columns that are named like a channel, or like its id. Names have to be equal but for
- * case, spaces and punctuation: `No newsletter` is not the consent to `Newsletter`. A name that
- * fits several channels or several columns is left out.
+ * Names have to be equal but for case, spaces and punctuation: `No newsletter` is no consent to
+ * `Newsletter`. What fits several channels or columns is left out.
  */
 function matchChannels(free: readonly Column[], choices: Choices): ChannelColumn[] {
   const able = readableConsents(free, choices);
@@ -380,7 +371,6 @@ function matchChannels(free: readonly Column[], choices: Choices): ChannelColumn
   });
 }
 
-/** Returns the refusal that asks for the columns of channels other than those that were found. */
 function undecidedChannels(
   columns: readonly Column[],
   free: readonly Column[],
@@ -416,16 +406,12 @@ function undecidedChannels(
   });
 }
 
-/** Returns a name without case, spaces, punctuation and the folders of a dotted path. */
 function bareName(name: string): string {
   const last = name.split('.').findLast((part) => part !== '') ?? '';
   return last.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, '');
 }
 
-/**
- * Returns how a channel's column is read. Whether it holds consents or opt-outs is never guessed:
- * throws Undecided if it is ambiguous.
- */
+/** Whether a channel's column holds consents or opt-outs is never guessed. */
 function channelColumn(column: Column, choices: Choices): ChannelReading {
   const { name } = column;
   const words = choices.words.get(name);
@@ -466,7 +452,6 @@ function channelColumn(column: Column, choices: Choices): ChannelReading {
   return read;
 }
 
-/** Returns whether neither the name of a column nor the user says what its flag is about. */
 function isOpenFlag(column: Column, { records, standard }: Sample, choices: Choices): boolean {
   const { unsubscribed, deleted, unused } = choices;
   if (unsubscribed === false || unused.includes(column.name)) return false;
@@ -516,10 +501,7 @@ function undecidedFlag(
   });
 }
 
-/**
- * Returns whether the name or the values of a flag say which of them opt out. A yes or a no beside
- * words that refuse may mean the opposite, and so does "not opted out".
- */
+/** A yes or a no beside words that refuse may mean the opposite, and so does "not opted out". */
 function saysWhatOptsOut({ name, values }: Column): boolean {
   const isTurned = ({ text }: Value) => isOptOutField(text) && !saysRefusal(text);
   if (values.some(refuses)) return !values.some((one) => isFlagWord(one) || isTurned(one));

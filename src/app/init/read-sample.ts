@@ -1,8 +1,7 @@
 /**
- * Reads a sample of the source that the user names: a file, an address, or a CRM, with the access
- * that the environment holds. A password is never written: `${DATABASE_URL}` stands for it. Of an
- * HTTP API it finds the list of records and the paging, which is proposed only if it was tried and
- * brought other records.
+ * Reads a sample of a file, an address or a CRM, with the access that the environment holds. A
+ * password is never written: `${DATABASE_URL}` stands for it. The paging of an HTTP API is proposed
+ * only if it was tried and brought other records.
  */
 import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -122,8 +121,8 @@ function assertFile(path: string): void {
 const mostTitles = 20;
 
 /**
- * Adds `headerRow` if a row that the source does not take for the header names more columns, one of
- * which holds addresses. A row that holds an address, a number or a date itself is a person's.
+ * Adds `headerRow` if a later row names more columns, one of which holds addresses. A row that
+ * itself holds an address, a number or a date is a person's.
  */
 async function withHeader(read: Read, options: Options): Promise<Options> {
   const columnsBy = async (tried: Options): Promise<readonly Column[]> => {
@@ -146,7 +145,7 @@ async function withHeader(read: Read, options: Options): Promise<Options> {
   return found.options;
 }
 
-/** Returns the number of different names of columns, or 0 if none of them holds an address. */
+/** 0 if no column holds an address. */
 function countNames(columns: readonly Column[]): number {
   const names = new Set(columns.map(({ name }) => name.replace(/ \(\d+\)$/, '')));
   names.delete('unnamed');
@@ -155,10 +154,7 @@ function countNames(columns: readonly Column[]): number {
 
 const variable = 'DATABASE_URL';
 
-/**
- * Without a named table, reads that of a file with the most addresses. Throws Undecided, with the
- * tables there are, for another database.
- */
+/** Without a named table, reads that of a file with the most addresses, and otherwise asks. */
 async function sqlSample({ source, table: given, env, signal }: SourceRequest): Promise<Sample> {
   const isPath = isSqlite(source) && !/^sqlite:/i.test(source);
   if (isPath) assertFile(source);
@@ -208,7 +204,6 @@ const mostOfFile = 100_000;
 const aboutConsent = /opt_?out|opt_?in|unsub|subscri|consent|legal_basis|gdpr|quarantine/i;
 const mostFields = 200;
 
-/** Reads contacts of the HubSpot account whose token is in HUBSPOT_TOKEN. */
 async function hubspotSample({ env, signal }: SourceRequest): Promise<Sample> {
   const fix = 'put the access token of an app of the account into it';
   const options = { type: 'hubspot', ...variables(env, { token: 'HUBSPOT_TOKEN' }, fix) };
@@ -229,7 +224,6 @@ async function hubspotSample({ env, signal }: SourceRequest): Promise<Sample> {
   return sampleOf(await openSource(used), { options, origin: 'hubspot', standard, notes }, extent);
 }
 
-/** Takes SALESFORCE_URL, SALESFORCE_CLIENT_ID and SALESFORCE_CLIENT_SECRET. */
 async function salesforceSample({ env, signal }: SourceRequest): Promise<Sample> {
   const secrets = { clientId: 'SALESFORCE_CLIENT_ID', clientSecret: 'SALESFORCE_CLIENT_SECRET' };
   const place = 'put the address of the organization into it: https://acme.my.salesforce.com';
@@ -271,7 +265,6 @@ function likely(names: readonly string[]): string[] {
 
 type Texts = Record<string, string>;
 
-/** Returns options as `${NAME}`. Throws Invalid if a variable is not set. */
 function variables(env: SourceRequest['env'], names: Texts, fix: string): Texts {
   return Object.fromEntries(
     Object.entries(names).map(([option, name]) => {
@@ -331,7 +324,6 @@ async function httpSample(request: SourceRequest): Promise<Sample> {
   return sampleOf(used, from, { most: mostSampled, signal });
 }
 
-/** Returns what the work yields, and closes the connection that it used. */
 async function closing<T>(
   connection: { close(): Promise<void> },
   work: () => Promise<T>,
@@ -343,7 +335,6 @@ async function closing<T>(
   }
 }
 
-/** Returns the address without these parameters, which the paging sets. */
 function withoutParams(source: string, params: readonly unknown[]): string {
   const [start = '', query = ''] = source.split('?', 2);
   const kept = query.split('&').filter((one) => !params.includes(one.split('=', 1)[0]));
@@ -407,10 +398,7 @@ async function recognize(asking: Asking, url: string, signal: AbortSignal) {
   return { ...found, page: undefined, note: `${place}; ${note}` };
 }
 
-/**
- * Returns the list of objects with the most addresses in it, and its path, which is undefined if
- * the answer itself is the list; undefined: there is none.
- */
+/** The list with the most addresses; `path` is undefined if the answer itself is the list. */
 function listIn(answer: unknown) {
   const isList = (value: unknown): value is unknown[] =>
     Array.isArray(value) && value.length > 0 && value.every(isRecord);
@@ -426,7 +414,7 @@ function listIn(answer: unknown) {
 
 const deepest = 4;
 
-/** Returns the values of a kind with their dotted paths; lists are not looked into. */
+/** Lists are not looked into. */
 function leavesOf<T>(
   value: unknown,
   is: (value: unknown) => value is T,
@@ -443,7 +431,6 @@ const cursorNames = [
   /^((next_?)?(page_?)?(cursor|token)|continuation(_?token)?)$/i,
 ];
 
-/** Finds the cursors and addresses in a response that may lead to a next page. */
 function placesNamed(answer: unknown): NextPlace[] {
   const isText = (value: unknown): value is string | number =>
     (typeof value === 'string' && value !== '') || typeof value === 'number';
@@ -459,7 +446,7 @@ interface Way {
   text: string;
 }
 
-/** Returns the ways to ask for the second page, the likeliest first. */
+/** The likeliest first. */
 function waysFrom(place: NextPlace | undefined, named: readonly NextPlace[], url: string): Way[] {
   const isLink = ({ text }: NextPlace): boolean => /^(https?:\/)?\//.test(text);
   const places = [...(place ? [place] : []), ...named.filter(isLink)];
@@ -490,7 +477,6 @@ function withVariables(text: string, env: SourceRequest['env']): string {
   throw new Invalid('a ${ is not understood', { fix: 'write ${NAME}' });
 }
 
-/** Returns texts with their `${NAME}` replaced. */
 function resolved(
   texts: Readonly<Record<string, string>>,
   env: SourceRequest['env'],
@@ -503,9 +489,8 @@ const mostRead = 300;
 const answerMs = 10_000;
 
 /**
- * Finds out which channels the platform has, if the environment holds its key. No operation of its
- * API lists channels, but each contact names those that it is in, so at most 300 contacts are read.
- * `note` says why there are no channels if the platform could not be asked.
+ * Needs PLATFORM_API_KEY. No operation lists channels, but contacts name theirs, so at most 300 are
+ * read. `note`: why the platform could not be asked.
  */
 export async function platformChannels(
   env: Shell['env'],

@@ -1,7 +1,4 @@
-/**
- * What `init` has to know of a source: its first records, and what its columns hold. `check` counts
- * the columns that a configuration does not use in the same way.
- */
+/** What `init` has to know of a source: its first records, and what its columns hold. */
 import { textOf, wordOf } from '../../domain/values/record-field.ts';
 import { isAddress } from '../../records/contact/values/email-address.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
@@ -25,7 +22,7 @@ export interface Column {
   isList: boolean;
   /** The number of records in which it holds an email address. */
   addresses: number;
-  /** Its different values, the most frequent first, and the number of those not distinguished. */
+  /** The most frequent first. */
   values: readonly Value[];
   others: number;
 }
@@ -48,31 +45,25 @@ interface Origin {
   notes?: readonly string[];
 }
 
-/** The first records of a source, and the options to read it. */
 export interface Sample extends Origin {
   records: number;
   columns: readonly Column[];
-  /** The first records, for the preview. */
   first: readonly { where: string; value: Record<string, unknown> }[];
   /** Why the reading is not complete; undefined: it is. */
   flaw: string | undefined;
   /** Why most records, or all below some place in a file, cannot be read; undefined: they can. */
   unread: Flaw | undefined;
-  /** Whether all records of the source were read. */
   isWhole: boolean;
 }
 
-/** Where the data is, and what is needed to read it. */
 export interface SourceRequest {
   source: string;
   table?: string | undefined;
   header?: readonly string[] | undefined;
-  /** The environment variables, for secrets. */
   env: Readonly<Record<string, string | undefined>>;
   signal: AbortSignal;
 }
 
-/** A channel of the platform. */
 export interface PlatformChannel {
   id: string;
   name: string;
@@ -86,7 +77,6 @@ export const mostSampled = 1_000;
 
 const mostPreviewed = 20;
 
-/** Reads at most `most` records of a source. */
 export async function sampleOf(
   source: Source,
   from: Origin,

@@ -38,7 +38,7 @@ export function createTalk(title: string, signal: AbortSignal) {
   intro(title);
   return {
     width: widthOf,
-    /** Shows lines, cut to the width of the terminal. */
+    /** Lines are cut to the width of the terminal. */
     show: (lines: readonly string[]): void => {
       const fitting = lines.map((line) => cut(visibleLine(line), widthOf()));
       log.message(fitting, { spacing: 0 });
@@ -107,9 +107,7 @@ function widthOf(): number {
   return Math.max((process.stdout.columns || 80) - 4, 20);
 }
 
-/**
- * Asks whether a command may go on. Ctrl-C is a no. `yes` and `no` are shown after the answer.
- */
+/** Asks whether a command may go on; Ctrl-C is a no. `yes` and `no` are shown after the answer. */
 export async function askAgreement(
   shell: Shell,
   asked: { command: string; question: string; yes: string; no: string },

@@ -16,7 +16,6 @@ import { sealIn } from '../../compose/queues/payload-encryption.ts';
 import { type Shell, operatorName } from '../../compose/process-shell.ts';
 import { existsSync, readFileSync } from 'node:fs';
 
-/** Checks a message that the worker sends while the command runs. */
 const news = z.object({ note: z.string() }).or(z.object({ progress: z.string() }));
 export type News = z.infer<typeof news>;
 
@@ -28,10 +27,9 @@ const outcome = z.object({
 export type HandoverOutcome = z.infer<typeof outcome>;
 
 /**
- * Has the worker run the command if a worker has the mirror; otherwise, or if the command is not
- * `forWorkers`, runs `here`. Returns the exit code. Throws Invalid if the key of the do-not-contact
- * list, which encrypts the command, is missing, or if the command would begin an empty snapshot
- * here although Redis knows one of the mirror.
+ * Has the worker that has the mirror run the command; without one, or if it is not `forWorkers`,
+ * runs `here`. Throws Invalid without the key that encrypts it, and where an empty snapshot would
+ * begin although Redis knows one.
  */
 export async function orHandOver(
   config: Config,
@@ -126,13 +124,11 @@ export const call = z.object({
   files: z.array(z.object({ at: z.number().int().positive(), text: z.string() })),
   terminal: z.boolean(),
   interactive: z.boolean(),
-  /** Whether the caller's results are coloured. */
   colored: z.boolean(),
   operator: z.string(),
 });
 export type Call = z.infer<typeof call>;
 
-/** The options that name a file for the worker. */
 const fileOptions = ['--plan', '--people'];
 
 /** Returns the command line for the worker, and reads the files that it names. */

@@ -6,7 +6,6 @@ import { readFileSync } from 'node:fs';
 import type { RunOptions } from '../../engine/context/mirror-context.ts';
 import type { OnlyPeople } from '../../engine/context/people-selection.ts';
 
-/** The options that tell who decides, and why. */
 export interface DeciderFlags {
   by?: string | undefined;
   reason?: string | undefined;
@@ -22,7 +21,7 @@ export function decisionOf(
   return { at, what, name, reason, about: null, evidence: null, as: operatorName(shell) };
 }
 
-/** Returns who decides, and why. Throws Invalid for an address: the texts are stored and logged. */
+/** Throws Invalid for an address: the texts are stored and logged. */
 export function deciderOf(
   flags: DeciderFlags,
   shell: Shell,
@@ -35,10 +34,7 @@ export function deciderOf(
 
 const reasonAtMost = 200;
 
-/**
- * Returns the text of an option as one line of at most 200 characters. Throws Invalid if it holds
- * an address, because the text is stored and logged.
- */
+/** One line of at most 200 characters. Throws Invalid for an address: it is stored and logged. */
 export function reasonOf(text: string | undefined, option = '--reason'): string | undefined {
   const reason = text?.replaceAll(/[\p{C}\p{Z}]+/gu, ' ').trim();
   if (reason === undefined) return undefined;
@@ -79,7 +75,6 @@ export function readOnlyPeople(file: string): OnlyPeople {
   });
 }
 
-/** Returns the record type that a flag names. Throws Invalid for another word. */
 export function onlyOf(word: string | undefined): RunOptions['only'] {
   if (word === undefined || word === 'contacts' || word === 'templates') return word;
   throw new Invalid(`--only ${word}: there are contacts and templates`);

@@ -20,9 +20,8 @@ import { intervalOf } from '../../config/schema/cron-pattern.ts';
 import { lasting } from '../../compose/output/format-values.ts';
 
 /**
- * Returns the hooks of a run, and the shell that it runs in: `pause --stop` stops it, too. The
- * caller closes them when the run has ended, which ends the line and removes what was stored. Only
- * a run about all people is stored for `status`, and stopped by a pause.
+ * Returns the hooks of a run, which the caller closes at its end, and its shell: `pause --stop`
+ * stops it, too. Only a run about all people is stored for `status`, and stopped by a pause.
  */
 export function followRun(
   shell: Shell,
@@ -69,7 +68,6 @@ const shortestMs = 1_000;
 interface Foreseen {
   config: { mirror: string; schedule?: Config['schedule'] };
   mode: 'full' | 'fast';
-  /** Whether to announce the run even if it is short. */
   firstLoad?: boolean;
 }
 
@@ -91,10 +89,7 @@ export function foreseeing(shell: Shell, mirror: Pace, about: Foreseen) {
   };
 }
 
-/**
- * Returns whether the duration is known well enough: either the limit of the route with the most
- * requests is known, or the run is long in any case.
- */
+/** The limit of the route with the most requests is known, or the run is long in any case. */
 function isWorthSaying(forecast: Forecast): boolean {
   const { routes } = forecast;
   const most = Math.max(0, ...routes.map(({ requests }) => requests));

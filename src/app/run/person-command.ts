@@ -23,7 +23,6 @@ interface Named {
   mirror: Mirror;
   contacts: MirrorContacts;
   key: Key;
-  /** The short hash of the person, shown if the address must not be. */
   hash: string;
   names: Names;
   path: string;
@@ -31,8 +30,8 @@ interface Named {
 }
 
 /**
- * Runs `act` for one person of the mirror, with the lease and the person's lock. Prints the result
- * and returns the exit code. Throws Invalid for a word that is neither a valid address nor a hash.
+ * Runs `act` for one person with the lease and the person's lock, and prints the result. Throws
+ * Invalid for a word that is neither an address nor a hash.
  */
 export async function withPerson(
   { flags, args: [who = ''] }: Called<typeof personal>,

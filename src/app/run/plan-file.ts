@@ -24,8 +24,8 @@ const planFile = z.object({
 export type PlanFile = z.infer<typeof planFile>;
 
 /**
- * Throws Invalid if a plan cannot be written there, or would overwrite a file that is not a plan.
- * It must be called before the run.
+ * Throws Invalid, before the run, if a plan cannot be written there or would overwrite another
+ * file.
  */
 export function refuseOverwriting(file: string): void {
   const folder = dirname(resolve(file));
@@ -45,7 +45,7 @@ export function refuseOverwriting(file: string): void {
   });
 }
 
-/** Writes the plan of a run. `at` is in milliseconds since the epoch. */
+/** `at`: milliseconds since the epoch. */
 export function writePlan(file: string, summary: Summary, at: number): void {
   const { mirror, run, plan, heldAs, mode, only, contacts, templates } = summary;
   const madeAt = new Date(at).toISOString();
@@ -54,7 +54,7 @@ export function writePlan(file: string, summary: Summary, at: number): void {
   writeFileSync(file, `${JSON.stringify(document, null, 2)}\n`, { mode: 0o600 });
 }
 
-/** Reads a plan. Throws Invalid if the file contains no plan that this version can read. */
+/** Throws Invalid if the file contains no plan that this version can read. */
 export function readPlan(file: string): PlanFile {
   const read = planFile.safeParse(jsonIn(file));
   if (read.success) return read.data;

@@ -70,7 +70,7 @@ export interface Pass {
   ended?(pass: Ended): void;
 }
 
-/** Runs the configured mirror once, prints the summary and returns the exit code. */
+/** Runs the configured mirror once, and prints the summary. */
 export async function pass(flags: PassFlags, shell: Shell, wanted: Pass): Promise<number> {
   const { mode } = wanted;
   let mirror = '';
@@ -250,9 +250,8 @@ export async function runNow(
 }
 
 /**
- * Returns the mode of the run, and why it is full. After a restored or damaged snapshot the run is
- * full, because its rows do not count until the platform has been listed. The word for a person
- * becomes the person's key.
+ * After a restored or damaged snapshot the run is full, because its rows do not count until the
+ * platform has been listed. The word for a person becomes the person's key.
  */
 async function modeNow(
   mirror: Mirror,

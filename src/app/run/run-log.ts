@@ -30,10 +30,7 @@ const left = {
   held: 'awaiting approval by the guard for deletes; `status` shows how to forget the person',
 };
 
-/**
- * Returns the shell without what the flags keep silent, and with the level of the log. A command
- * that writes nothing logs only if asked to.
- */
+/** A command that writes nothing logs only if asked to. */
 export function hushed(shell: Shell, flags: QuietFlags, writes: boolean): Shell {
   const isSilent = flags.quiet === true || !writes;
   const logLevel = flags.logLevel ?? (isSilent ? 'silent' : undefined);
@@ -60,7 +57,6 @@ export function createLog(shell: Shell, mirror: string) {
       else if (isNews && blind[is] !== undefined)
         log.warn(sighting, `unsubscribe check: ${blind[is]}`);
     },
-    /** Logs what happened to a person whose record the CRM has erased. */
     erased({ person, ...one }: ErasedOne): void {
       if (!('told' in one)) {
         log.warn({ person }, `erased in the CRM: ${left[one.is]}`);
@@ -72,13 +68,9 @@ export function createLog(shell: Shell, mirror: string) {
       log.info({ person, ...counts, ...told, also: also.length }, `erased in the CRM: ${one.is}`);
     },
     alerted: ({ text, ...alert }: Alert) => log.warn(alert, text),
-    /** Logs that somebody reset a person (`retry --read-again`), by the person's hash. */
     reset: (told: { person: string; by: string; reason: string; at: string }) =>
       log.info(told, 'reset: the next run reads the person again'),
-    /**
-     * Logs a notice that was sent to a receiver of `notices`, or the reason why it could not be
-     * sent. `but` says who behind the receiver does not get it.
-     */
+    /** `why`: why it could not be sent; `but`: who behind the receiver does not get it. */
     noticed(
       notice: Notice | undefined,
       why?: string,

@@ -1,7 +1,4 @@
-/**
- * Prints what editors and shells complete from. Words are completed from a table of all commands,
- * so that Tab does not load the commands.
- */
+/** Words are completed from a table of all commands, so that Tab does not load the commands. */
 import type { CommandModule } from '../../compose/process-shell.ts';
 import { exitCode } from '../../compose/output/failure-report.ts';
 import { readdirSync } from 'node:fs';
@@ -82,7 +79,6 @@ export function completionsOf(words: readonly string[]): string[] {
   return printedBy(() => root.parse([...words]));
 }
 
-/** Returns the script that makes a shell complete the command line of this program. */
 function completionScript(shell: string): string {
   const program = 'crm-mirror';
   const script = printedBy(() => new RootCommand().setup(program, program, shell)).join('\n');

@@ -66,29 +66,26 @@ interface MemberOptions {
 /** How often Redis is asked without a change. */
 const askMs = 30_000;
 
-/** Creates the member. It joins with `join`. */
 export function createFleetMember(options: MemberOptions) {
   const { node, quick, clock, randomHex, host, slots, note, moved } = options;
   const since = clock.now();
   const locks = createDiskLocks({ node: node.name, since, note });
   const waiting = new Map<string, () => void>();
   /**
-   * The last known disk of each mirror. A Redis that lost its data learns the disks again from the
-   * workers that have them, and until then no other worker may begin with an empty snapshot.
+   * A Redis that lost its data learns the disks again from the workers that have them, and until
+   * then no other worker may begin with an empty snapshot.
    */
   const disks = new Map<string, string>();
   let mirrors: readonly LocalMirror[] = [];
   let changedAt: string | undefined;
   let askedAt = Number.NEGATIVE_INFINITY;
   let isAsking = false;
-  /** Whether something changed while Redis was asked. */
   let isOutdated = false;
   /** Whether a lock on a disk has to be looked for with each beat. */
   let isWatching = false;
   let hasQuit = false;
   let free: ReadonlySet<string> = new Set();
   let said = '';
-  /** The mirrors whose disk was missing when that was last looked for. */
   let missing: ReadonlySet<string> = new Set();
 
   /** Tells the others which mirrors this worker has on which disk, unless they know. */
@@ -170,7 +167,6 @@ export function createFleetMember(options: MemberOptions) {
     if (changed !== changedAt || isStale || isWatching) void look();
   });
   return {
-    /** Joins the fleet with the mirrors that the folder shows now. */
     join(shown: readonly LocalMirror[]): void {
       mirrors = shown;
       tell();
@@ -203,7 +199,6 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** Creates the locks of the worker `node`, which started at `since`. None is held yet. */
 function createDiskLocks({
   node,
   since,
@@ -246,7 +241,6 @@ function createDiskLocks({
   };
 
   return {
-    /** The ids of the disks that this worker has to leave. */
     left,
     /** Takes the lock on each of these folders, by the id of its disk. Never throws. */
     hold(folders: ReadonlyMap<string, string>): void {

@@ -22,7 +22,6 @@ import { parseJson } from '../../domain/stored-json.ts';
 import { aliveMs, fleetKeys, fleetScript } from '../queues/node-heartbeat.ts';
 import { type Quick, repliesTo } from '../queues/redis-connections.ts';
 
-/** A living worker of the fleet. */
 export interface FleetWorker extends FleetNode {
   host: string;
   /** When it started, in milliseconds since the epoch. */
@@ -78,10 +77,7 @@ const replies = z.tuple([
   pairs,
 ]);
 
-/**
- * Reads the fleet in one transaction: the mirrors that a worker knows, and `others`. Throws
- * Unavailable while Redis is away.
- */
+/** The mirrors that a worker knows, and `others`, in one transaction. Throws Unavailable. */
 export async function readFleet(
   { redis, ask }: Quick,
   others: readonly string[] = [],
@@ -122,12 +118,10 @@ export async function readFleet(
   return { changed: changed ?? '', nodes, mirrors };
 }
 
-/** Returns the names of the mirrors that a worker serves. */
 export function servedBy({ mirrors }: Fleet, node: string): string[] {
   return mirrors.filter(({ holder }) => holder === node).map(({ name }) => name);
 }
 
-/** Returns the mirrors that no process serves. */
 export function unserved(mirrors: readonly FleetMirror[]): FleetMirror[] {
   return mirrors.filter(({ holder }) => holder === undefined);
 }
@@ -149,19 +143,14 @@ export async function drainNode(
   return (await ask(() => redis.eval(drainScript, 0, node, how))) === 1;
 }
 
-/** How many names a line lists. */
 const mostNames = 5;
 
-/**
- * Returns the mirrors that no process serves, and whose disk none of the living workers has. It is
- * none if no worker is alive, because then the disk is not the reason.
- */
+/** None if no worker is alive, because then the disk is not the reason. */
 export function mirrorsWithoutDisk({ nodes, mirrors }: Fleet): FleetMirror[] {
   if (nodes.length === 0) return [];
   return unserved(mirrors).filter((one) => isWithoutDisk(one, nodes));
 }
 
-/** Returns whether the disk of the mirror is known, and is none of these workers'. */
 export function isWithoutDisk({ disk }: FleetMirror, nodes: readonly FleetNode[]): boolean {
   return disk !== undefined && !nodes.some(({ disks }) => disk in disks);
 }

@@ -1,8 +1,4 @@
-/**
- * Explains any failure to people, with the exit code that classifies it. What is no bug has a
- * remedy: an expected error, a path that cannot be used, an error of the disk, the file system or
- * SQLite. Lists the exit codes of all commands.
- */
+/** Explains a failure to people, with its exit code. What is no bug has a remedy. */
 import {
   codeOf,
   isExpected,
@@ -13,16 +9,13 @@ import {
 } from '../../domain/errors.ts';
 import { visibleLine } from './text-style.ts';
 
-/** What is wrong, and how to mend it; only an expected error has a code. */
 export interface Fault {
   place?: string | undefined;
   reason: string;
   fix?: string | undefined;
 }
 
-/** The text that describes a failure for people, and the exit code that classifies it. */
 export interface Failure {
-  /** The first of the problems. */
   problem: Fault;
   /** All problems, one per line without control characters, or the stack of a bug. */
   text: string;
@@ -47,12 +40,10 @@ export function explain(error: unknown): Failure {
   return failure({ reason: `this is a bug, please report it:\n${stack}` }, exitCode('failed'));
 }
 
-/** Returns whether an error is a bug: `explain` knows no other explanation. */
 export function isBug(error: unknown): boolean {
   return !isExpected(error) && !pathFault(error) && !storageFault(error);
 }
 
-/** Returns whether an error says that a disk is full. */
 export function isDiskFull(error: unknown): boolean {
   return ['SQLITE_FULL', 'ENOSPC', 'EDQUOT'].includes(codeOf(error));
 }
@@ -107,8 +98,8 @@ function storageFault(error: unknown): Fault | undefined {
 }
 
 /**
- * Lists the exit codes of all commands. Scripts rely on them, so they never change. If several
- * apply, the first in this order wins. `invalid` and `busy` end a command before it does anything.
+ * Scripts rely on the exit codes, so they never change. If several apply, the first in this order
+ * wins. `invalid` and `busy` end a command before it does anything.
  */
 export const exitCodes = {
   invalid: {

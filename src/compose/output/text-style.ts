@@ -19,12 +19,10 @@ export type Line = string | StyledLine;
 /** What a part of a line says: added, changed, removed, awaiting approval, explanation, heading. */
 type Style = 'green' | 'yellow' | 'red' | 'magenta' | 'dim' | 'bold';
 
-/** Returns the text in a style. */
 export function styled(style: Style, text: Line): StyledLine {
   return { styled: styleText(style, codesOf(text), { validateStream: false }) };
 }
 
-/** Joins parts to one line. */
 export function lineOf(...parts: readonly Line[]): StyledLine {
   return { styled: parts.map(codesOf).join('') };
 }
@@ -33,9 +31,8 @@ export function lineOf(...parts: readonly Line[]): StyledLine {
 export const leastWidth = 30;
 
 /**
- * Returns the lines into which a line is broken between words, so that it fits a terminal; those
- * after the first stand `hang` columns further in. What stands in backticks is not broken, and the
- * spaces between two words of a line are kept, because they align the line with the next.
+ * Breaks a line between words; those after the first stand `hang` columns further in. What stands
+ * in backticks stays whole, and spaces between words align a line with the next.
  */
 export function wrapped(
   line: Line,
@@ -69,10 +66,7 @@ export function renderLine(line: Line, isColored: boolean): string {
   return isColored ? line.styled : stripVTControlCharacters(line.styled);
 }
 
-/**
- * Returns whether output to a stream is coloured: a terminal is, and a pipe is not, unless the
- * environment (NO_COLOR, FORCE_COLOR, TERM) states otherwise.
- */
+/** As NO_COLOR, FORCE_COLOR and TERM state; otherwise a terminal is coloured, and a pipe is not. */
 export function takesColors(stream: NodeJS.WriteStream): boolean {
   return styleText('red', 'x', { stream }) !== 'x';
 }

@@ -28,8 +28,8 @@ export function openExport(
 }
 
 /**
- * Writes the lines to a new file that only its owner can read (0600). Throws Invalid if the file
- * exists or has no folder. A file that could not be written completely is removed.
+ * A new file that only its owner can read (0600), and that is removed if it is not whole. Throws
+ * Invalid if it exists or has no folder.
  */
 export function writeLines(path: string, lines: Iterable<string>): void {
   const folder = dirname(path);
@@ -64,7 +64,7 @@ export function writeLines(path: string, lines: Iterable<string>): void {
   }
 }
 
-/** Writes a text wholly; one call may write only a part of it. */
+/** One call may write only a part. */
 function writeAll(file: number, text: string): void {
   const bytes = Buffer.from(text);
   for (let done = 0; done < bytes.length;) done += writeSync(file, bytes, done);

@@ -1,7 +1,7 @@
 /**
- * Passes commands through Redis (BullMQ) to the worker that has a mirror, and returns their
- * outcome. Both are encrypted, because they may contain addresses and Redis stores plain text. They
- * are deleted once the outcome has been read, and after an hour at the latest.
+ * Passes commands through Redis (BullMQ) to the worker that has a mirror, encrypted, because they
+ * may contain addresses. They are deleted once the outcome has been read, and after an hour at the
+ * latest.
  */
 import { type Job, type Queue, QueueEvents } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
@@ -18,9 +18,7 @@ export interface HandedOver {
   sealed: string;
   /** Encrypts it again, valid for longer. Called while the caller waits. */
   renew(): string;
-  /** Whether it runs in parallel with other work or alone. */
   how: 'beside' | 'alone';
-  /** Whether it goes ahead of all other waiting commands. */
   urgent: boolean;
   /** Called with each encrypted progress message as it arrives. */
   tell(sealed: string): void;
@@ -30,7 +28,6 @@ export interface HandedOver {
   isServed(): Promise<boolean>;
 }
 
-/** The maximum number of commands that run in parallel with other work. */
 const atOnce = 4;
 const lookMs = 5_000;
 /** After this many checks, the command is stored anew. */
@@ -39,8 +36,8 @@ const renewEach = 6;
 const goneAfter = 6;
 
 /**
- * Passes a command to the worker and returns its encrypted outcome. Throws Unavailable, Invalid
- * with the worker's message, and the signal's reason.
+ * Returns the encrypted outcome. Throws Unavailable, Invalid with the worker's message, and the
+ * signal's reason.
  */
 export async function handOver(
   { url, mirror, clock }: { url: string; mirror: string; clock: Clock },
@@ -94,8 +91,8 @@ export async function handOver(
 }
 
 /**
- * Returns the result of a job. BullMQ's `waitUntilFinished` asks once whether the job has ended
- * already; if Redis does not answer then, the error has nobody to handle it. This asks again.
+ * BullMQ's `waitUntilFinished` asks only once whether the job has ended already; if Redis does not
+ * answer then, the error has nobody to handle it. This asks again.
  */
 async function endOf(
   id: string,
@@ -129,7 +126,6 @@ async function endOf(
   });
 }
 
-/** A command that a worker has taken from the queue. */
 export interface TakenCommand {
   sealed: string;
   /** Returns it as its caller has sealed it last. Throws Unavailable while Redis is away. */
@@ -139,9 +135,8 @@ export interface TakenCommand {
 }
 
 /**
- * Calls `work` for each command that is passed to this worker, until it is closed. Commands that
- * must run alone run one after the other, the others a few at a time. Progress that `work` reports
- * goes to the caller. `elsewhere` means that another process has to run the command.
+ * Commands that must run alone run one after the other, the others a few at a time. `elsewhere`
+ * means that another process has to run the command.
  */
 export function serveCommands(
   { mirror, clock, connections }: QueuePlace,

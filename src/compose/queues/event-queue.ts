@@ -50,10 +50,7 @@ export interface QueueCounts {
   delayed: number;
 }
 
-/**
- * Processes the events received for one record. `signature` is what Redis has stored with an
- * erasure, by somebody unknown.
- */
+/** `signature` is what Redis has stored with an erasure, by somebody unknown. */
 type Work = (id: string, heard: Heard, signature: string) => Promise<Worked>;
 
 export type EventQueue = ReturnType<typeof openEventQueue>;
@@ -75,9 +72,9 @@ const jobOptions = {
 };
 
 /**
- * Opens the queue. Nothing is processed before `serve`. While Redis is away, every function except
- * `serve` and `close` throws Unavailable immediately. `sign` returns the signature for the erasure
- * of a record; what it throws, `add` throws. Without it, erasures are processed like changes.
+ * Nothing is processed before `serve`. While Redis is away, all but `serve` and `close` throw
+ * Unavailable. `sign` returns the signature for the erasure of a record; without it, erasures are
+ * processed like changes.
  */
 export function openEventQueue(
   { mirror, clock, connections }: QueuePlace,
@@ -88,10 +85,7 @@ export function openEventQueue(
   const placeOf = (delivery: string) => `${prefix}:${mirror}:delivery:${hash(delivery)}`;
   let served: ReturnType<typeof takeJobs> | undefined;
   return {
-    /**
-     * Adds events. Resolves once Redis has stored them. If it throws, Redis may have stored some of
-     * them.
-     */
+    /** Resolves once Redis has stored them. If it throws, some may be stored. */
     async add(ids: readonly string[], heard: Heard = 'changed'): Promise<void> {
       const jobs = [...new Set(ids)].map((id) => {
         return heard === 'erased' ? jobOf({ id, erased: sign(id) }) : jobOf({ id });
@@ -103,10 +97,7 @@ export function openEventQueue(
     /** Returns whether this delivery was remembered within the last eleven minutes. */
     knows: async (delivery: string): Promise<boolean> =>
       (await quick.ask(() => quick.redis.exists(placeOf(delivery)))) > 0,
-    /**
-     * Remembers a delivery, so that it is not added again. It must be called after the delivery's
-     * events were added.
-     */
+    /** To be called after the delivery's events were added. */
     async remember(delivery: string): Promise<void> {
       await quick.ask(() => quick.redis.set(placeOf(delivery), 1, 'PX', rememberMs));
     },
@@ -161,7 +152,6 @@ export function openEventQueue(
   };
 }
 
-/** Counts the jobs of a queue. */
 export async function countsOf(queue: Queue): Promise<QueueCounts> {
   const { waiting = 0, prioritized = 0, active = 0, delayed = 0 } = await queue.getJobCounts();
   return { waiting: waiting + prioritized, active, delayed };
@@ -189,9 +179,8 @@ function hash(text: string): string {
 const states = ['active', 'waiting', 'delayed'] as const;
 
 /**
- * Returns up to `most` events that wait, are processed now, or are tried again later, the oldest of
- * each state first, with when they arrived (milliseconds since the epoch). Throws Unavailable while
- * Redis is away.
+ * Up to `most` of each state, the oldest first, with when they arrived (milliseconds since the
+ * epoch). Throws Unavailable while Redis is away.
  */
 export async function readWaitingEvents(
   { url, mirror }: { url: string; mirror: string },
@@ -229,9 +218,8 @@ const placeOf = (mirror: string, list: 'accepted' | 'refused') =>
   `${prefix}:${mirror}:deliveries:${list}`;
 
 /**
- * Creates the log on a connection, which the caller closes. `seal` returns what encrypts ids;
- * without it, nothing is remembered of what was accepted. No function throws, or waits for Redis:
- * the deliveries are in the queue.
+ * `seal` returns what encrypts ids; without it, nothing is remembered of what was accepted. No
+ * function throws, or waits for Redis: the deliveries are in the queue.
  */
 export function deliveryLogOf(
   redis: Redis,
@@ -267,8 +255,8 @@ export function deliveryLogOf(
 export type DeliveryLog = ReturnType<typeof deliveryLogOf>;
 
 /**
- * Reads a part of the accepted events and the last refusals, the newest first. The id of a record
- * that was encrypted with another key is undefined. Throws Unavailable while Redis is away.
+ * The newest first. The id of a record that was encrypted with another key is undefined. Throws
+ * Unavailable while Redis is away.
  */
 export async function readDeliveries({
   url,
@@ -305,7 +293,6 @@ export async function readDeliveries({
   }
 }
 
-/** Returns the entries of a list. What is none of ours is left out. */
 function entriesIn<T>(schema: z.ZodType<T>, lines: readonly string[]): T[] {
   return lines.flatMap((line) => schema.safeParse(parseJson(line)).data ?? []);
 }

@@ -8,19 +8,15 @@ import { retrySchedules } from '../../domain/retry-schedules.ts';
 /** How long to wait for Redis to record that the last job has ended. */
 const farewellMs = 1_000;
 
-/**
- * How often a queue is looked at unasked, in case a notice was lost, and checked for jobs of dead
- * workers. Each queue costs little, but there may be thousands.
- */
+/** A queue is looked at unasked in case a notice was lost: there may be thousands, so seldom. */
 const quietMs = 1_800_000;
 /** A job of a dead worker is found by the second check after its lock has expired. */
 const checksAtFirst = 5;
 const checkMs = 3_000;
 
 /**
- * The job of a dead worker goes to another one when its lock has expired and two checks have found
- * it stalled, that is, within 11 s. A job is never abandoned, no matter how many workers die while
- * processing it.
+ * The job of a dead worker goes to another one within 11 s: when its lock has expired and two
+ * checks have found it stalled. It is never abandoned, no matter how many workers die.
  */
 const fixed = {
   prefix,
@@ -36,17 +32,11 @@ export interface TakeOptions<Data> {
   settings?: WorkerOptions['settings'];
   connections: Connections;
   clock: Clock;
-  /**
-   * Processes a job. The returned text is stored with the job. `elsewhere` means that another
-   * process has to do it; it is offered again a moment later.
-   */
+  /** Returns a text to store, or `elsewhere`: another process has to do it, a moment later. */
   work(job: Job<Data>): Promise<string>;
 }
 
-/**
- * A worker that can be abandoned. If Redis hangs or is lost during closing, the closing never ends,
- * and the worker's locks would keep the process alive.
- */
+/** Without Redis, closing never ends, and the worker's locks would keep the process alive. */
 class Taker<Data> extends Worker<Data> {
   abandon(): void {
     void this.lockManager.close();
@@ -82,8 +72,7 @@ export function takeJobs<Data>(
       reconnectBlocking: async () => undefined,
     });
   });
-  // Looks for dead workers at first, and after each error, because this worker may have lost the
-  // lock of a job itself.
+  // This worker may have lost the lock of a job itself, so it looks after each error, too.
   const over = new AbortController();
   let left = checksAtFirst;
   let wake = new AbortController();

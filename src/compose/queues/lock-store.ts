@@ -109,8 +109,7 @@ return holder and holder ~= ARGV[1] and isAlive(holder) and 1 or 0
 `;
 
 /**
- * Opens the lock of one mirror for the process with this name; one that has no mirrors has none.
- * Every function throws Unavailable while Redis is away.
+ * A process without a name has no mirrors. Every function throws Unavailable while Redis is away.
  */
 export function openLockStore({ redis, ask }: Quick, mirror: string, node = '') {
   const record = `${prefix}:${mirror}:{home}`;
@@ -123,10 +122,7 @@ export function openLockStore({ redis, ask }: Quick, mirror: string, node = '') 
       const flags = [restored, acceptLost, stoodBy, mayMove].map(Number);
       return claim.parse(await run(claimScript, snapshot, generation, ...flags, disk));
     },
-    /**
-     * Returns whether this worker still has the mirror. To be called when its locks are in doubt.
-     * If Redis was emptied, stores the lock again.
-     */
+    /** To be called when the locks are in doubt. If Redis was emptied, stores the lock again. */
     async keep(of: Claimed): Promise<boolean> {
       return (await run(keepScript, of.snapshot, of.generation, of.disk)) === 1;
     },

@@ -38,10 +38,7 @@ export const fleetKeys = {
   changed: `${prefix}:fleet:changed`,
 } as const;
 
-/**
- * The bell of a process (shared-connections.ts) has this key, and this member when the fleet has
- * changed.
- */
+/** The bell of a process (shared-connections.ts), and its member when the fleet has changed. */
 export const bellKeys = `${prefix}:bell:`;
 export const fleetMember = 'fleet';
 
@@ -95,7 +92,6 @@ fleetChanged()
 
 const answer = z.tuple([z.number(), z.string()]);
 
-/** The sign of life of a process. */
 export type NodeHeartbeat = ReturnType<typeof createNodeHeartbeat>;
 
 /** Begins to beat, until it is closed. `name` is unique to this process. */
@@ -151,8 +147,8 @@ export function createNodeHeartbeat({ redis, ask }: Quick, name: string, clock: 
       waiting.delete(resolve);
     },
     /**
-     * Gives the process a record, or another one than before. `disks` are those of the mirrors that
-     * have a snapshot here; a disk that Redis knows stays as it is.
+     * `disks` are those of the mirrors with a snapshot here; a disk that Redis knows stays as it
+     * is.
      */
     join(record: string, disks: Readonly<Record<string, string>>): void {
       const text = JSON.stringify(disks);

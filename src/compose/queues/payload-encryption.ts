@@ -14,10 +14,7 @@ import { Invalid } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/stored-json.ts';
 import { keyFor, readMemoryKey } from '../../store/memory/memory-key.ts';
 
-/**
- * What a text is sealed for. No text that a caller or a CRM chooses is sealed as a command; it is
- * only a part of one.
- */
+/** No text that a caller or a CRM chooses is sealed as a command; it is only a part of one. */
 export type Purpose = 'command' | 'progress' | 'outcome' | 'event' | 'delivery' | 'link';
 
 /** The purpose of a text, and the matter it belongs to, such as the number of a command. */
@@ -26,7 +23,6 @@ export interface Use {
   about?: string;
 }
 
-/** A text that makes a worker act. */
 export interface Order {
   /** Distinguishes this text from every other one, also from one with the same content. */
   number: string;
@@ -45,10 +41,7 @@ const nonceBytes = 12;
 const tagBytes = 16;
 const numberBytes = 16;
 
-/**
- * How long an order is valid: a command until its caller, who waits, seals it anew, an event as
- * long as an erasure may have to be tried again.
- */
+/** A command until its caller seals it anew, an event as long as an erasure may be tried again. */
 const validMs = { command: 120_000, event: 90 * 86_400_000 } as const;
 
 const orderSchema = z.object({ number: z.string(), expiresAt: z.number(), text: z.string() });
@@ -57,7 +50,6 @@ export interface SealOptions {
   /** 32 bytes as hexadecimal digits: the secret of a memory. */
   key: string;
   mirror: string;
-  /** Returns the given number of unpredictable bytes. */
   random(bytes: number): Uint8Array;
 }
 
@@ -104,22 +96,18 @@ export function sealOf({ key, mirror, random }: SealOptions) {
     }
   };
   return {
-    /** Encrypts a text; the result is in Base64. */
+    /** The result is in Base64. */
     close,
     /** Decrypts a text, unless it was sealed for something else, with another key, or modified. */
     open,
-    /**
-     * Encrypts a text that makes a worker act, and returns its number, too. With the number of an
-     * earlier one, it is the same order, valid for longer.
-     */
+    /** With the number of an earlier order, it is the same one, valid for longer. */
     closeOrder(text: string, purpose: OrderKind, now: number, earlier?: string) {
       const number = earlier ?? Buffer.from(random(numberBytes)).toString('hex');
       const order: Order = { number, expiresAt: now + validMs[purpose], text };
       return { sealed: close(JSON.stringify(order), { purpose }), number };
     },
     /**
-     * Decrypts such a text, unless it has expired, or has another number than the given one. The
-     * caller accepts its number once.
+     * Throws Invalid if it has expired or has another number. The caller accepts its number once.
      */
     openOrder(sealed: string, purpose: OrderKind, now: number, number?: string): Order {
       const order = orderSchema.parse(parseJson(open(sealed, { purpose })));

@@ -1,7 +1,4 @@
-/**
- * Provides two kinds of connection to Redis: one fails immediately while Redis is away, the other
- * waits.
- */
+/** Two kinds of connection to Redis: one fails immediately while Redis is away, the other waits. */
 import { Queue } from 'bullmq';
 import { type ChainableCommander, Redis } from 'ioredis';
 import { Unavailable } from '../../domain/errors.ts';
@@ -9,21 +6,18 @@ import { QuickRedis } from '../../http/rate-limit/shared/quick-redis.ts';
 import { retryMs } from '../../http/rate-limit/shared/redis-reconnect.ts';
 
 /**
- * A connection that does not wait. If Redis is away or does not respond within a second, a command
- * fails, and nothing is sent twice. Its queues fail in the same way.
+ * If Redis is away or does not respond within a second, a command fails, and nothing is sent twice.
  */
 export interface Quick {
   redis: Redis;
   queue<Data = unknown, Answer = unknown>(name: string): Queue<Data, Answer>;
   /**
-   * Runs a command once the first connection attempt has ended. Throws Unavailable, with `fix` in
-   * its message, if Redis is away, slow, or refuses the command.
+   * Throws Unavailable, with `fix` in its message, if Redis is away, slow, or refuses the command.
    */
   ask<T>(command: () => Promise<T>, fix?: string): Promise<T>;
   close(): void;
 }
 
-/** Opens a connection that fails fast. */
 export function connectQuickly(url: string): Quick {
   const redis = new QuickRedis(url);
   let reason = 'it does not answer';
@@ -35,8 +29,7 @@ export function connectQuickly(url: string): Quick {
   return {
     redis,
     queue<Data, Answer>(name: string) {
-      // Without these options, the queue never recovers if Redis was away when the queue was
-      // created.
+      // Otherwise it never recovers if Redis was away when the queue was created.
       const recovers = { skipWaitingForReady: true, skipVersionCheck: true };
       const queue = new Queue<Data, Answer>(name, { connection: redis, prefix, ...recovers });
       queue.on('error', () => undefined);
@@ -66,8 +59,8 @@ export async function repliesTo(transaction: ChainableCommander): Promise<unknow
 }
 
 /**
- * Returns the policy by which Redis drops keys when its memory is full, from what INFO tells;
- * undefined if it drops none or does not report it.
+ * From what INFO tells; undefined if Redis drops no keys when its memory is full, or does not say
+ * so.
  */
 export function evictionPolicyIn(info: string): string | undefined {
   const policy = /^maxmemory_policy:(.+?)\r?$/m.exec(info)?.[1];
@@ -75,8 +68,8 @@ export function evictionPolicyIn(info: string): string | undefined {
 }
 
 /**
- * Calls `notice` with the reason when the connection is lost, and with undefined when it is
- * restored, once each time, until `ignore` is called.
+ * Calls `notice` once with the reason when the connection is lost, and with undefined when
+ * restored.
  */
 export function hearOf(
   connection: Redis,
@@ -99,14 +92,13 @@ export function hearOf(
   };
 }
 
-/** A connection for processing jobs. It waits for Redis, no matter how long it is away. */
+/** It waits for Redis, no matter how long it is away. */
 export interface Patient {
   redis: Redis;
   /** Stops waiting: everything that needs the connection fails. */
   close(): void;
 }
 
-/** Opens a connection that waits. */
 export function connectPatiently(url: string): Patient {
   let isClosed = false;
   const retryStrategy = (times: number) => (isClosed ? null : retryMs(times));
@@ -116,8 +108,7 @@ export function connectPatiently(url: string): Patient {
     redis,
     close() {
       isClosed = true;
-      // Between two connection attempts it would never end, and neither would its waiting callers,
-      // so it makes one more attempt.
+      // Between two attempts it would never end, nor its callers: one more attempt is made.
       if (redis.status === 'reconnecting') redis.once('ready', () => redis.disconnect());
       else redis.disconnect();
     },
@@ -128,12 +119,10 @@ export function connectPatiently(url: string): Patient {
 export const prefix = 'crm-mirror';
 
 /**
- * The queues of a mirror. The sentinel does not wait for runs. Commands that run alone may take
- * hours, so the others, the errands, do not wait for them.
+ * The sentinel does not wait for runs, nor errands for commands that run alone, which take hours.
  */
 export const queueKinds = ['runs', 'sentinel', 'events', 'commands', 'errands'] as const;
 
-/** Returns the name of a queue. */
 export function queueName(kind: (typeof queueKinds)[number], mirror: string): string {
   return `${kind}-${mirror}`;
 }

@@ -36,8 +36,8 @@ import { countsOf, type QueueCounts } from './event-queue.ts';
 export type RunQueue = ReturnType<typeof openRunQueue>;
 
 /**
- * Opens the queue. Nothing runs before `serve`. Calls `notice` with the reason when the connection
- * to Redis is lost, and with undefined when it is established or restored.
+ * Nothing runs before `serve`. `notice` gets the reason when the connection is lost, and undefined
+ * when it is established or restored.
  */
 export function openRunQueue({
   mirror,
@@ -66,10 +66,7 @@ export function openRunQueue({
     taken = [];
   };
   return {
-    /**
-     * Replaces the schedule with this one. Returns the entries that were not in Redis like this, or
-     * of which Redis had lost a part. Waits for Redis.
-     */
+    /** Returns the entries that were not in Redis like this, or only in part. Waits for Redis. */
     async follow(schedule: Schedule): Promise<Tick[]> {
       const wanted = dueIn(schedule);
       const mended: Tick[] = [];
@@ -80,15 +77,11 @@ export function openRunQueue({
       }
       return mended;
     },
-    /**
-     * Returns by which policy Redis drops keys when its memory is full; undefined if it drops none
-     * or does not say so. Waits for Redis.
-     */
+    /** Undefined if Redis drops no keys, or does not say so. Waits for Redis. */
     evictsBy: async () => evictionPolicyIn(await redis.info('memory').catch(() => '')),
     /**
-     * Calls `run` for due runs, one after the other, until `close`, with the time at which each was
-     * due, in milliseconds since the epoch. `run` never throws. It returns `elsewhere` if another
-     * process has to do the run, which is then offered again a moment later.
+     * Calls `run`, which never throws, for due runs one after the other, with when each was due
+     * (milliseconds since the epoch). `elsewhere` is offered again a moment later.
      */
     serve(run: (tick: Tick, dueMs: number) => Promise<'over' | 'elsewhere'>): void {
       const work = async (job: Job) => {
@@ -99,7 +92,6 @@ export function openRunQueue({
     },
     /** Takes no more runs, and waits for the run in progress. */
     rest,
-    /** Takes no more runs, waits for the run in progress, and closes the queue. */
     async close() {
       heard.ignore();
       await rest();
@@ -112,10 +104,7 @@ export function openRunQueue({
 /** How many ended jobs BullMQ keeps for its statistics; the history is in the snapshot. */
 const kept = { count: 100 };
 
-/**
- * Replaces the entries of a queue with these. Returns those that were not stored like this, or of
- * which a part was lost.
- */
+/** Returns those that were not stored like this, or only in part. */
 async function storeEntries(
   queue: Queue,
   wanted: ReturnType<typeof dueIn>,
@@ -150,8 +139,8 @@ function jobOf(tick: Tick, at: number | undefined): string {
 }
 
 /**
- * Returns whether a run is stored, and in a list from which a worker takes it. It may have been due
- * while no worker had the mirror: storing the entry again would replace it by a later one.
+ * Also a run that was due while no worker had the mirror counts: storing the entry again would
+ * replace it by a later one.
  */
 async function isPending(queue: Queue, id: string): Promise<boolean> {
   const [job, state] = await Promise.all([queue.getJob(id), queue.getJobState(id)]);
@@ -180,10 +169,7 @@ export function viewQueues(mirror: string, at: { url: string } | { quick: Quick 
     queues: [runs, events],
     /** Returns the depth of each queue. Throws Unavailable while Redis is away. */
     depths: () => Promise.all([depthOf('runs', runs), depthOf('events', events)]),
-    /**
-     * Returns the runs of the schedule that Redis has, soonest first, in milliseconds since the
-     * epoch. Throws Unavailable while Redis is away.
-     */
+    /** Soonest first, in milliseconds since the epoch. Throws Unavailable while Redis is away. */
     async due(): Promise<{ tick: Tick; at: number }[]> {
       const all = await quick.ask(() =>
         Promise.all(
@@ -201,8 +187,7 @@ export function viewQueues(mirror: string, at: { url: string } | { quick: Quick 
       return all.flat().toSorted((a, b) => a.at - b.at);
     },
     /**
-     * Returns by which policy Redis drops keys when its memory is full; undefined if it drops none
-     * or does not say so. Throws Unavailable while Redis is away.
+     * Undefined if Redis drops no keys, or does not say so. Throws Unavailable while it is away.
      */
     evictsBy: async () => evictionPolicyIn(await quick.ask(() => quick.redis.info('memory'))),
     close: () => quick.close(),

@@ -31,13 +31,10 @@ export interface Connections {
   quick(): Quick;
   /** A connection that waits for Redis. */
   patient: Redis;
-  /** Rings when a queue has a job. */
   bell: JobBell;
-  /** Shows that the process is alive. */
   node: NodeHeartbeat;
 }
 
-/** A mirror, and the Redis of its queues. */
 export interface QueuePlace {
   mirror: string;
   clock: Clock;
@@ -47,10 +44,7 @@ export interface QueuePlace {
 /** Each queue listens to its connection. BullMQ adds to the number, so 0 does not mean any. */
 const mostListeners = 1_000_000;
 
-/**
- * Creates the shared connections: three for each Redis, however many mirrors use them. `name` is
- * unique to this process.
- */
+/** Three for each Redis, however many mirrors use them. `name` is unique to this process. */
 export function shareConnections(name: string, clock: Clock) {
   const known = new Map<string, { connections: Connections; close(): void }>();
   const open = (url: string) => {
@@ -91,7 +85,6 @@ export function shareConnections(name: string, clock: Clock) {
   };
 }
 
-/** Connections that the mirrors of a process share; the caller closes them at the end. */
 export type SharedConnections = ReturnType<typeof shareConnections>;
 
 /** What a marker says: a job can be taken, or one is due at this time. */
@@ -132,7 +125,6 @@ const ownMs = 60_000;
 
 const popped = z.tuple([z.string(), z.string(), z.string()]);
 
-/** Creates the bell. */
 export function createJobBell({ blocking, asking, name, clock, fleetChanged }: JobBellOptions) {
   /** A marker of the bell itself, to begin the read anew. */
   const own = bellKeys + name;
@@ -200,7 +192,6 @@ export function createJobBell({ blocking, asking, name, clock, fleetChanged }: J
   });
   void listen();
   return {
-    /** Adds the queue with this marker. */
     rope: (marker: string) => {
       const rope: Rope = { kept: null, wake: undefined };
       ropes.set(marker, rope);
