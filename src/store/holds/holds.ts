@@ -604,13 +604,14 @@ function endingIn(db: Statements) {
   const isUsed = `c.approved = hold.decision and c.${orderColumn} >= (
     select d.number from decision d where d.id = hold.decision)`;
   type Ending = Guarded & { at: number };
+  const ofRun = `ended_at is null and undoes = @undoes and ${isGuarded}`;
   const done = db.run<Ending & { run: string; undoes: string }>(
-    `${end} ended_at is null and undoes = @undoes and ${isGuarded} and exists (
+    `${end} ${ofRun} and exists (
        select 1 ${change} and c.state = 'acked' and (c.run = @run or ${isUsed}))
        and not ${isJudged('held')}`,
   );
-  const used = db.run<Guarded>(
-    `update hold set decision = null where ${those} and decision is not null and exists (
+  const used = db.run<Guarded & { undoes: string }>(
+    `update hold set decision = null where ${ofRun} and decision is not null and exists (
        select 1 ${change} and c.state in ('acked', 'rejected') and ${isUsed})`,
   );
   const old = `in (select id from hold where ended_at < ? order by ended_at, id limit ${most})`;
@@ -633,7 +634,7 @@ function endingIn(db: Statements) {
      */
     endDone(range: Guarded, by: { at: number; run: string; undoes: string }): void {
       done({ ...range, ...by });
-      if (by.undoes === '') used(range);
+      used({ ...range, ...by });
     },
     /**
      * Ends the holds of a range that this run does not plan, or let pass under one of these
