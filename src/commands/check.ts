@@ -8,7 +8,6 @@ import { connectRecords } from '../compose/assemble-mirror.ts';
 import { connect } from '../compose/platform-connection.ts';
 import {
   lookAtSenders,
-  type Senders,
   checkContacts,
   checkTemplates,
   type SourceCheck,
@@ -28,7 +27,7 @@ import {
 } from '../app/check/surroundings.ts';
 import { noteDifference } from '../engine/context/platform-knowledge.ts';
 import { exitCode } from '../compose/output/failure-report.ts';
-import { columnDocument, columnSections, peopleSections } from '../app/check/mapped-columns.ts';
+import { columnSections, peopleSections } from '../app/check/mapped-columns.ts';
 import { counted, withCommas } from '../domain/values/counted.ts';
 import type { Section, Text } from '../views/sections.ts';
 
@@ -55,14 +54,14 @@ export async function run({ flags }: Called<typeof options>, shell: Shell): Prom
   const add = async (...[what, at]: Parameters<typeof look>): Promise<void> => {
     findings.push(await look(what, at));
   };
-  const senders: Senders = new Map();
+
   let contacts: Awaited<ReturnType<typeof checkContacts>> | undefined;
   let templates: Awaited<ReturnType<typeof checkTemplates>> | undefined;
   try {
     await add('memory', () => checkMemory(known, config));
     findings.push(...checkPlaces(config));
     if (known) await add('snapshot', () => checkSnapshot(known, { config, platform, shell }));
-    const around = { config, snapshot, shell, senders, asTheyAre };
+    const around = { config, snapshot, shell, asTheyAre };
     const records = connectRecords(config, { platform, sources });
     contacts = records.contacts && (await checkContacts(records.contacts, around));
     findings.push(...(contacts?.findings ?? []));
@@ -79,11 +78,12 @@ export async function run({ flags }: Called<typeof options>, shell: Shell): Prom
     if (returns)
       await add('opt-outs on the platform', () => ({ level: 'ok', found: returns.look() }));
     findings.push(...checkSettings(config));
+    const senders = templates?.senders ?? new Map<string, number>();
     findings.push(...(await lookAtSenders(senders, platform, shell.stop)));
     const { counts } = contacts?.source ?? {};
     // The sample is read from the staged reading, so the snapshot has to be open.
     const people = contacts?.source?.people.sample(snapshot, asTheyAre);
-    const columns = columnDocument(contacts?.source?.columns ?? [], asTheyAre);
+    const columns = contacts?.source?.columns ?? [];
     const document = {
       mirror: config.mirror,
       ok: findings.every(({ level }) => level !== 'fail'),
@@ -91,7 +91,7 @@ export async function run({ flags }: Called<typeof options>, shell: Shell): Prom
         return { what, ok: level !== 'fail', level, found: renderProblem({ reason, fix }) };
       }),
       contacts: counts ?? null,
-      templates: templates?.source?.counts ?? null,
+      templates: templates?.counts ?? null,
       /** Null if the CRM has nobody as deleted or out of scope. */
       unmanaged: contacts?.unmanaged ?? null,
       columns,
@@ -116,7 +116,7 @@ export async function run({ flags }: Called<typeof options>, shell: Shell): Prom
   const failed = findings.filter(({ level }) => level === 'fail');
   if (failed.some(({ invalidInput }) => invalidInput)) return exitCode('invalid');
   if (failed.length > 0) return exitCode('failed');
-  const isInvalid = [contacts, templates].some((part) => (part?.source?.counts.invalid ?? 0) > 0);
+  const isInvalid = [contacts?.source, templates].some((part) => (part?.counts?.invalid ?? 0) > 0);
   return exitCode(isInvalid ? 'rejected' : 'done');
 }
 

@@ -8,7 +8,7 @@ import { connect } from '../compose/platform-connection.ts';
 import { exitCode } from '../compose/output/failure-report.ts';
 import { cell } from '../compose/output/text-style.ts';
 import type { CommandModule, Shell } from '../compose/process-shell.ts';
-import type { Domain, Template } from '../platform/answer-schemas.ts';
+import type { Domain } from '../platform/answer-schemas.ts';
 import type { Platform } from '../platform/platform.ts';
 import { domainCreateBody, testSendBody } from '../platform/request-schemas.ts';
 import { openSnapshot } from '../store/open-snapshot.ts';
@@ -64,33 +64,23 @@ export const parts = {
 
 async function list({ flags }: Called<typeof looking>, shell: Shell): Promise<number> {
   return reach(flags, shell, async ({ platform, signal }) => {
-    const domains: Domain[] = [];
-    for await (const domain of platform.domains.all({}, { signal })) domains.push(domain);
+    const domains = await Array.fromAsync(platform.domains.all({}, { signal }));
     return { document: { domains }, sections: domainSections(domains) };
   });
 }
 
 function domainSections(domains: readonly Domain[]): Section[] {
-  const rows = domains.map((domain) => [
-    domain.domain,
-    domain.status,
-    domain.isSendingEmailEnabled,
-    domain.isReceivingEmailEnabled,
-    domain.tls,
-    domain.lastVerifiedAt,
-    domain.id,
-  ]);
+  const rows = domains.map((one) => {
+    const { domain, status, isSendingEmailEnabled: sends, isReceivingEmailEnabled: receives } = one;
+    return [domain, status, sends, receives, one.tls, one.lastVerifiedAt, one.id].map(cell);
+  });
   const failed = domains.filter(({ verificationFailedReason }) => verificationFailedReason);
   const columns = ['Domain', 'Status', 'Sends', 'Receives', 'TLS', 'Last verified', 'Id'];
   const leavesOut = ['TLS', 'Receives', 'Sends', 'Last verified'];
-  return [
-    { table: { columns, rows: rows.map((row) => row.map(cell)), leavesOut }, none: 'No domains.' },
-    {
-      lines: failed.map(
-        ({ domain, verificationFailedReason: why }) => `${cell(domain)} failed: ${cell(why)}`,
-      ),
-    },
-  ];
+  const lines = failed.map((one) => {
+    return `${cell(one.domain)} failed: ${cell(one.verificationFailedReason)}`;
+  });
+  return [{ table: { columns, rows, leavesOut }, none: 'No domains.' }, { lines }];
 }
 
 async function create(
@@ -123,11 +113,9 @@ async function create(
     const verify = `crm-mirror platform domains verify ${cell(id)}`;
     const then = `Put these into the DNS of ${cell(domain)}, then: \`${verify}\``;
     const columns = ['Type', 'Name', 'For', 'TTL', 'Priority', 'Value'];
-    const dns =
-      rows.length > 0
-        ? [{ lines: [then] }, { table: { columns, rows, leavesOut: ['For', 'TTL'] } }]
-        : [];
-    return { document: made, sections: [...domainSections([made]), ...dns] };
+    const dns = [{ lines: [then] }, { table: { columns, rows, leavesOut: ['For', 'TTL'] } }];
+    const sections = [...domainSections([made]), ...(rows.length > 0 ? dns : [])];
+    return { document: made, sections };
   });
 }
 
@@ -175,10 +163,8 @@ async function nameservers(
     const found = await platform.domains.nameservers(id, { sessionCookie, signal });
     const provider = found.dnsProvider ? ` (${cell(found.dnsProvider)})` : '';
     const head = `${cell(found.domain ?? domain)} is answered for by${provider}:`;
-    return {
-      document: found,
-      lines: [head, ...found.nameservers.map((name) => `  ${cell(name)}`)],
-    };
+    const lines = [head, ...found.nameservers.map((name) => `  ${cell(name)}`)];
+    return { document: found, lines };
   });
 }
 
@@ -196,8 +182,7 @@ async function sendTest(
   { flags, args: [key = ''] }: Called<typeof testOptions>,
   shell: Shell,
 ): Promise<number> {
-  const { to, from: fromEmail, subject } = flags;
-  const { var: texts = [] } = flags;
+  const { to, from: fromEmail, subject, var: texts = [] } = flags;
   const values = new Map<string, string>();
   for (const text of texts) {
     const [, name = '', value = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
@@ -219,9 +204,8 @@ async function sendTest(
     const sent = await once(platform.templates.test(id, said.data, { signal }), look);
     const failed = sent !== 'sent';
     const end = failed ? 'the platform did not say that it was sent' : 'sent';
-    const document = { template: { key, id }, to: said.data.to, success: !failed };
     return {
-      document,
+      document: { template: { key, id }, to: said.data.to, success: !failed },
       lines: [`${cell(key)} (${cell(id)}) to ${cell(said.data.to)}: ${end}`],
       code: exitCode(failed ? 'failed' : 'done'),
     };
@@ -241,10 +225,8 @@ function recordedId(key: string, { config }: Reached): string | undefined {
 
 /** A template that is not mirrored, by its exact name or otherwise its id. */
 async function listedId(key: string, { platform, signal }: Reached): Promise<string> {
-  const found: Template[] = [];
-  for await (const template of platform.templates.all({}, { signal })) {
-    if (!template.deletedAt && (template.name === key || template.id === key)) found.push(template);
-  }
+  const all = await Array.fromAsync(platform.templates.all({}, { signal }));
+  const found = all.filter((one) => !one.deletedAt && (one.name === key || one.id === key));
   const byName = found.filter(({ name }) => name === key);
   const [only, ...more] = byName.length > 0 ? byName : found;
   if (more.length > 0) {
@@ -267,13 +249,9 @@ async function enable(
     const key = await platform.apiKeys.enable(id, { signal });
     const { name, start, enabled, permissions, requestCount } = key;
     const columns = ['Key', 'Begins with', 'Enabled', 'Permissions', 'Requests', 'Id'];
-    const row = [name, start, enabled, permissions, requestCount, key.id].map(cell);
-    const code = exitCode(enabled ? 'done' : 'failed');
-    return {
-      document: key,
-      sections: [{ table: { columns, rows: [row], leavesOut: ['Requests', 'Permissions'] } }],
-      code,
-    };
+    const rows = [[name, start, enabled, permissions, requestCount, key.id].map(cell)];
+    const sections = [{ table: { columns, rows, leavesOut: ['Requests', 'Permissions'] } }];
+    return { document: key, sections, code: exitCode(enabled ? 'done' : 'failed') };
   });
 }
 

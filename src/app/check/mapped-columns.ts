@@ -22,11 +22,10 @@ interface CountedValue {
   records: number;
 }
 
-/** The values of one column: unknown ones first, then the most frequent ones. */
-export interface ColumnCount {
-  column: MappedColumn;
-  values: readonly CountedValue[];
-  others: number;
+interface ShownValue {
+  value: string | null;
+  records: number;
+  means: ColumnMeaning;
 }
 
 /** Different values that are distinguished in one column. */
@@ -58,47 +57,38 @@ export function countMappedColumns(columns: readonly MappedColumn[]) {
         else one.values.set(name, { text: short, means, isSerial, records: 1 });
         return value;
       }),
-    /** In `dateColumns`, a serial number of Excel is a date. */
-    counts: (dateColumns: readonly string[]): ColumnCount[] =>
-      each.map(({ column, values, others }) => {
-        const hasDates = column.fields.every((field) => dateColumns.includes(field));
-        const all = [...values.values()].map((one) =>
-          one.isSerial && hasDates ? { ...one, means: 'yes' as const } : one,
-        );
-        const sorted = all.toSorted(
-          (a, b) =>
-            Number(b.means === 'unknown') - Number(a.means === 'unknown') || b.records - a.records,
-        );
-        return { column, values: sorted, others };
+    /**
+     * Returns the columns for JSON: unknown values first, then the most frequent ones. Those that
+     * may be personal data are shown only `asTheyAre`. In `dateColumns`, a serial number of Excel
+     * is a date.
+     */
+    document: (dateColumns: readonly string[], asTheyAre: boolean) =>
+      each.map(({ column: { option, channel = null, fields, holds }, values, others }) => {
+        const hasDates = fields.every((field) => dateColumns.includes(field));
+        const sorted = [...values.values()]
+          .map((one) => (one.isSerial && hasDates ? { ...one, means: 'yes' as const } : one))
+          .toSorted((a, b) => b.records - a.records);
+        const isUnknown = ({ means }: CountedValue) => means === 'unknown';
+        const merged = new Map<string, ShownValue>();
+        for (const one of [...sorted.filter(isUnknown), ...sorted.filter((v) => !isUnknown(v))]) {
+          const { text, means, records } = one;
+          const isWord = holds === 'words' && means !== 'unknown';
+          const isPublic = holds !== 'own' && isPlain({ text, records });
+          const isShown = text === undefined || isWord || asTheyAre || isPublic;
+          const value = isShown ? (text ?? null) : formOf(text);
+          const name = `${means} ${value === null ? '' : wordOf(value)}`;
+          const known = merged.get(name);
+          if (known) known.records += records;
+          else merged.set(name, { value, records, means });
+        }
+        const all = [...merged.values()];
+        const rest = all.slice(mostShown).reduce((sum, { records }) => sum + records, others);
+        return { option, channel, fields, values: all.slice(0, mostShown), others: rest };
       }),
   };
 }
 
-export type ColumnDocument = ReturnType<typeof columnDocument>;
-
-/** Returns the columns for JSON; values that may be personal data are only shown `asTheyAre`. */
-export function columnDocument(counts: readonly ColumnCount[], asTheyAre: boolean) {
-  return counts.map(({ column, values, others }) => {
-    const { option, channel = null, fields, holds } = column;
-    const merged = new Map<
-      string,
-      { value: string | null; records: number; means: ColumnMeaning }
-    >();
-    for (const { text, means, records } of values) {
-      const isWord = holds === 'words' && means !== 'unknown';
-      const isPublic = holds !== 'own' && isPlain({ text, records });
-      const isShown = text === undefined || isWord || asTheyAre || isPublic;
-      const value = isShown ? (text ?? null) : formOf(text);
-      const name = `${means} ${value === null ? '' : wordOf(value)}`;
-      const known = merged.get(name);
-      if (known) known.records += records;
-      else merged.set(name, { value, records, means });
-    }
-    const all = [...merged.values()];
-    const rest = all.slice(mostShown).reduce((sum, { records }) => sum + records, others);
-    return { option, channel, fields, values: all.slice(0, mostShown), others: rest };
-  });
-}
+type ColumnDocument = ReturnType<ReturnType<typeof countMappedColumns>['document']>;
 
 /** What a value means, where its name does not say it. */
 const words: Partial<Record<ColumnMeaning, string>> = {
@@ -138,11 +128,11 @@ const mostSkipped = 10;
 const mostKept = 1_000;
 
 /** Returns a keeper of the first people of each kind. */
-export function keepPeople() {
+export function keepPeople(columns: readonly MappedColumn[]) {
   const kept = new Map<Fate, Candidate[]>();
   const addressless: DesiredRow[] = [];
   return {
-    add(row: DesiredRow, columns: readonly MappedColumn[], values: readonly ColumnValue[]): void {
+    add(row: DesiredRow, values: readonly ColumnValue[]): void {
       if (row.invalid?.noAddress === true) {
         if (addressless.length < mostKept) addressless.push(row);
         return;

@@ -34,33 +34,21 @@ import { countColumns } from '../init/sample.ts';
 import { countMappedColumns, keepPeople } from './mapped-columns.ts';
 import { type Finding, type Found, look, note } from './surroundings.ts';
 
-export interface Checked<Source> {
-  findings: readonly Finding[];
-  /** Undefined if the source could not be read. */
-  source: Source | undefined;
-}
-
-export interface CheckedContacts extends Checked<SourceCheck> {
-  /** The people found who are gone from the CRM and subscribed without the mirror. */
-  unmanaged: Awaited<ReturnType<typeof findUnmanaged>>['counts'] | null;
-}
-
 interface Surroundings {
   config: Config;
   /** The snapshot; an empty one if none exists yet. */
   snapshot: Snapshot;
   shell: Shell;
-  senders: Senders;
   asTheyAre: boolean;
 }
 
 const pageSize = 100;
 
-/** Checks the source of the people, their side of the platform, and who is not managed. */
-export async function checkContacts(
-  contacts: MirrorContacts,
-  around: Surroundings,
-): Promise<CheckedContacts> {
+/**
+ * Checks the source of the people, their side of the platform, and who is not managed. The source
+ * is undefined if it could not be read.
+ */
+export async function checkContacts(contacts: MirrorContacts, around: Surroundings) {
   const { config, snapshot, shell } = around;
   let source: SourceCheck | undefined;
   let goneCount = 0;
@@ -96,10 +84,13 @@ function answersWith(config: Config, total: number): Found {
 /** Checks the files of the templates, their senders, and their side of the platform. */
 export async function checkTemplates(
   templates: MirrorTemplates,
-  { config, snapshot, shell, senders }: Surroundings,
-): Promise<Checked<{ counts: SourceCheck['counts'] }>> {
+  { config, snapshot, shell }: Surroundings,
+) {
   let counts: SourceCheck['counts'] | undefined;
-  const loose: LooseTemplate[] = [];
+  /** Sender domains, with the number of templates that use each. */
+  const senders = new Map<string, number>();
+  /** Templates that use variables and declare none, which a run therefore does not check. */
+  const loose: string[] = [];
   const read = await look('source of templates', async () => {
     const reading = { snapshot, clock: systemClock, stop: shell.stop, progress: () => undefined };
     const { certificate, rows, findings } = await readTemplates(reading, templates);
@@ -110,7 +101,9 @@ export async function checkTemplates(
       const sender = domain?.toLowerCase();
       if (sender !== undefined) senders.set(sender, (senders.get(sender) ?? 0) + 1);
       const variables = value.variables ? [] : undeclaredIn(value);
-      if (variables.length > 0) loose.push({ key: id, variables });
+      const names = variables.slice(0, mostShown).map((name) => `{{${cell(name)}}}`);
+      const more = variables.length > mostShown ? ' and more' : '';
+      if (names.length > 0) loose.push(`${cell(id)} (${names.join(', ')}${more})`);
     }
     const { valid: desired, wanted, skipped, invalid, missing } = findings.sizes;
     const duplicates = countDuplicates(snapshot, 'template');
@@ -122,8 +115,11 @@ export async function checkTemplates(
     const { total } = await templates.list({ page: 1, limit: 1 }, shell.stop);
     return answersWith(config, total);
   });
-  const findings = [read, ...(loose.length > 0 ? [tellLoose(loose)] : []), answer];
-  return { findings, source: counts && { counts } };
+  const use = loose.length === 1 ? 'uses variables and declares' : 'use variables and declare';
+  const found = `${counted(loose.length, 'template')} ${use} none: ${listSome(loose)}`;
+  const fix = 'declare them in variables, so that a misspelt one is found before it is sent';
+  const undeclared = loose.length > 0 ? [note('variables', found, fix)] : [];
+  return { findings: [read, ...undeclared, answer], counts, senders };
 }
 
 /** UTF-8 that was read as windows-1252: Ã¤ for ä, â€“ for –. */
@@ -133,13 +129,13 @@ export type SourceCheck = Awaited<ReturnType<typeof checkSource>>;
 
 async function checkSource(
   contacts: MirrorContacts,
-  { config, snapshot, shell }: Surroundings,
+  { config, snapshot, shell, asTheyAre }: Surroundings,
   each: (row: DesiredRow) => void,
 ) {
   const columns = config.contacts ? mappedColumns(config.contacts, systemClock.now) : [];
   const { source } = contacts;
   const counter = countMappedColumns(columns);
-  const people = keepPeople();
+  const people = keepPeople(columns);
   const unused = findUnusedOptOuts(contacts.fields);
   let [records, garbled] = [0, 0];
   let sample: DesiredRow | undefined;
@@ -151,7 +147,7 @@ async function checkSource(
     each(row);
     unused.add(value);
     // What these become shows only when the whole column was read.
-    if (!row.asDates) people.add(row, columns, values);
+    if (!row.asDates) people.add(row, values);
   };
   const watched: MirrorContacts = {
     ...contacts,
@@ -182,7 +178,7 @@ async function checkSource(
   /** As a plan has them; `missing` are recorded people whom this reading is the first to lack. */
   const counts = { records, desired, wanted, skipped, invalid, missing, ...duplicates };
   return {
-    columns: counter.counts(dateColumns),
+    columns: counter.document(dateColumns, asTheyAre),
     people,
     /** The number of records with a text that was decoded as another encoding. */
     garbled,
@@ -262,15 +258,11 @@ export function findUnusedOptOuts(used: readonly string[]) {
   };
 }
 
-/** Warns of such columns: a person who opted out only there is opted in. */
-function tellUnused(names: readonly string[]): Finding[] {
-  if (names.length === 0) return [];
-  const some = names.slice(0, mostShown).map((name) => JSON.stringify(cell(name)));
-  const rest = names.length > mostShown ? ` and ${withCommas(names.length - mostShown)} more` : '';
-  const look = names.length === 1 ? 'looks like an opt-out' : 'look like opt-outs';
-  const reason = `${some.join(', ')}${rest} ${look}, and the configuration does not use ${names.length === 1 ? 'it' : 'them'}: who opted out only there is opted in`;
-  const fix = 'if it says who must not be mailed, name it in contacts.unsubscribed';
-  return [note('contacts.unsubscribed', reason, fix)];
+const mostShown = 5;
+
+function listSome(texts: readonly string[]): string {
+  const more = texts.length - mostShown;
+  return `${texts.slice(0, mostShown).join(', ')}${more > 0 ? ` and ${withCommas(more)} more` : ''}`;
 }
 
 function checkValues(
@@ -293,29 +285,15 @@ function checkValues(
     const reason = `${counted(garbled, 'record')} ${hold} text such as "Ã¤" in place of "ä", as a UTF-8 file has when it is read as windows-1252`;
     findings.push(note('encoding', reason, 'set encoding: utf-8 in the source'));
   }
-  return [...findings, ...tellUnused(source.unusedOptOuts)];
-}
-
-interface LooseTemplate {
-  key: string;
-  variables: readonly string[];
-}
-
-const mostShown = 5;
-
-/** A run does not check the variables of files that declare none. */
-function tellLoose(loose: readonly LooseTemplate[]): Finding {
-  const some = loose.slice(0, mostShown).map(({ key, variables }) => {
-    const names = variables.slice(0, mostShown).map((name) => `{{${cell(name)}}}`);
-    const more = variables.length > mostShown ? ' and more' : '';
-    return `${cell(key)} (${names.join(', ')}${more})`;
-  });
-  const rest = loose.length > mostShown ? ` and ${withCommas(loose.length - mostShown)} more` : '';
-  const verb =
-    loose.length === 1 ? 'uses variables and declares none' : 'use variables and declare none';
-  const reason = `${counted(loose.length, 'template')} ${verb}: ${some.join(', ')}${rest}`;
-  const fix = 'declare them in variables, so that a misspelt one is found before it is sent';
-  return note('variables', reason, fix);
+  const unused = source.unusedOptOuts.map((name) => JSON.stringify(cell(name)));
+  if (unused.length > 0) {
+    const [look, them] =
+      unused.length === 1 ? ['looks like an opt-out', 'it'] : ['look like opt-outs', 'them'];
+    const reason = `${listSome(unused)} ${look}, and the configuration does not use ${them}: who opted out only there is opted in`;
+    const fix = 'if it says who must not be mailed, name it in contacts.unsubscribed';
+    findings.push(note('contacts.unsubscribed', reason, fix));
+  }
+  return findings;
 }
 
 /**
@@ -400,21 +378,16 @@ async function findUnmanaged(
   return { counts, findings };
 }
 
-/** Sender domains, with the number of templates that use each. */
-export type Senders = Map<string, number>;
-
 /** No finding about a sender domain is a failure, because none stops a mirror. */
 export async function lookAtSenders(
-  senders: Senders,
+  senders: ReadonlyMap<string, number>,
   { domains }: Platform,
   signal: AbortSignal,
 ): Promise<Finding[]> {
   if (senders.size === 0) return [];
-  const known = new Map<string, Domain>();
+  let known: readonly Domain[];
   try {
-    for await (const domain of domains.all({}, { signal })) {
-      known.set(domain.domain.toLowerCase(), domain);
-    }
+    known = await Array.fromAsync(domains.all({}, { signal }));
   } catch (error) {
     if (!isExpected(error) || error instanceof Interrupted) throw error;
     const found = `the platform's domains cannot be read: ${error.message}`;
@@ -423,7 +396,8 @@ export async function lookAtSenders(
   return [...senders]
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, templates]): Finding => {
-      const [isWell, found, fix] = judgeDomain(name, known.get(name));
+      const domain = known.findLast((one) => one.domain.toLowerCase() === name);
+      const [isWell, found, fix] = judgeDomain(name, domain);
       const used = `sends ${counted(templates, 'template')}; ${found}`;
       return { what: `sender domain ${name}`, level: isWell ? 'ok' : 'note', found: used, fix };
     });

@@ -28,24 +28,26 @@ import { Cancelled, createTalk, type MenuItem, type Talk } from './talk.ts';
 
 /** Asks, writes, checks, and prints the command line that does the same. */
 export async function converse(given: Flags, shell: Shell): Promise<number> {
-  const talk = createTalk('crm-mirror init', shell.stop);
-  const found = await agree(given, talk, shell).catch((error: unknown) => {
-    if (!(error instanceof Cancelled) && !shell.stop.aborted) throw error;
+  const { stop } = shell;
+  const talk = createTalk('crm-mirror init', stop);
+  let agreed: Awaited<ReturnType<typeof agree>>;
+  try {
+    agreed = await agree(given, talk, shell);
+  } catch (error) {
+    if (!(error instanceof Cancelled) && !stop.aborted) throw error;
     talk.end('Nothing was written.', 'cancelled');
-    return undefined;
-  });
-  if (!found) return shell.stop.aborted ? codeOfStop(shell.stop.reason) : exitCode('interrupted');
-  const { flags, draft } = found;
+    return stop.aborted ? codeOfStop(stop.reason) : exitCode('interrupted');
+  }
   talk.end('Nothing more to ask.', 'done');
-  const code = await writeConfiguration(draft, shell);
+  const code = await writeConfiguration(agreed.draft, shell);
   shell.print('');
   shell.print('The same without questions:');
-  shell.print(`  ${commandLine(flags)}`);
+  shell.print(`  ${commandLine(agreed.flags)}`);
   return code;
 }
 
 async function agree(asGiven: Flags, talk: Talk, shell: Shell) {
-  const { flags: located, sample } = await locate(asGiven, talk, shell);
+  const { flags: located, source, sample } = await locate(asGiven, talk, shell);
   const { channels: platform, note } = await platformChannels(shell.env, shell.stop);
   if (note !== undefined) talk.warn(note);
   // Each column gets a value of its own, so that an answer can take back one of them.
@@ -65,38 +67,32 @@ async function agree(asGiven: Flags, talk: Talk, shell: Shell) {
     initial: flags.mirror ?? mirrorName(sample.origin),
     fault: nameFault,
   });
-  const source = sample.named ?? located.source;
   return {
-    flags: { ...flags, source, output, mirror },
+    flags: { ...flags, source: sample.named ?? source, output, mirror },
     draft: { output, mirror, sample, proposal },
   };
 }
 
-async function locate(
-  flags: Flags,
-  talk: Talk,
-  shell: Shell,
-): Promise<{ flags: Flags & { source: string }; sample: Sample }> {
-  const { stop: signal, env } = shell;
-  const { source } = flags;
-  if (source === undefined) {
-    return locate({ ...flags, ...(await askSource(talk)) }, talk, shell);
-  }
-  talk.show([`Reading ${source.replace(/:[^:@/]*@/, ':…@')} …`]);
-  try {
-    const sample = await readSample({ ...flags, source, env, signal });
-    return { flags: { ...flags, source }, sample };
-  } catch (error) {
-    signal.throwIfAborted();
-    if (!isExpected(error)) throw error;
-    if (error instanceof Undecided && error.question.about === 'table') {
-      const tables = error.question.among.map((value) => ({ value, label: value }));
-      const table = await talk.choose('Which table holds the people?', tables);
-      return locate({ ...flags, table }, talk, shell);
+/** Asks for the source until a sample of it can be read. */
+async function locate(given: Flags, talk: Talk, { stop: signal, env }: Shell) {
+  const flags = { ...given };
+  for (;;) {
+    if (flags.source === undefined) Object.assign(flags, await askSource(talk));
+    const { source = '' } = flags;
+    talk.show([`Reading ${source.replace(/:[^:@/]*@/, ':…@')} …`]);
+    try {
+      return { flags, source, sample: await readSample({ ...flags, source, env, signal }) };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!isExpected(error)) throw error;
+      if (error instanceof Undecided && error.question.about === 'table') {
+        const tables = error.question.among.map((value) => ({ value, label: value }));
+        flags.table = await talk.choose('Which table holds the people?', tables);
+      } else {
+        talk.warn(error.problems.map(renderProblem).join('\n'));
+        Object.assign(flags, { source: undefined, table: undefined, header: undefined });
+      }
     }
-    talk.warn(error.problems.map(renderProblem).join('\n'));
-    const { source: _source, table: _table, header: _header, ...rest } = flags;
-    return locate(rest, talk, shell);
   }
 }
 

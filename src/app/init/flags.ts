@@ -69,34 +69,22 @@ export type Flags = FlagsOf<Omit<typeof options, Paired>> & {
   deleted?: string | false | undefined;
 };
 
-/** What the user has said; everything else is proposed. */
-export interface Choices {
-  id: string | undefined;
-  email: string | undefined;
-  /** false: no column, whatever is recognized. */
-  unsubscribed: readonly string[] | false | undefined;
-  deleted: string | false | undefined;
-  unused: readonly string[];
-  channels: readonly { id: string; column: string }[];
-  /** Columns of channels in which a yes is an opt-out. */
-  optOut: readonly string[];
-  /** The same, and everybody else is opted in. */
-  elseIn: readonly string[];
-  words: ReadonlyMap<string, GivenWords>;
+/** What is known beside the flags and the columns. */
+export interface Known {
   platform: readonly PlatformChannel[];
   /** Channels of the platform that get no column, if a person is asked about each. */
   leftAlone?: ReadonlySet<string> | undefined;
   asTheyAre: boolean;
 }
 
-/** What is known beside the flags and the columns. */
-export type Known = Pick<Choices, 'platform' | 'leftAlone' | 'asTheyAre'>;
+/** What the user has said; everything else is proposed. */
+export type Choices = ReturnType<typeof choicesOf>;
 
 /** Stands for what is not shown, and for what the user has to say: it is refused as it is. */
 const placeholder = 'WORD';
 
 /** Returns what the flags decide. Throws Invalid for a flag or a column that is not understood. */
-export function choicesOf(flags: Flags, columns: readonly Column[], known: Known): Choices {
+export function choicesOf(flags: Flags, columns: readonly Column[], known: Known) {
   const { id, email, unsubscribed, unused = [], deleted, channel = [] } = flags;
   const { optOut = [], elseIn = [] } = flags;
   const channels = channel.map((text) => {
@@ -120,10 +108,18 @@ export function choicesOf(flags: Flags, columns: readonly Column[], known: Known
     const names = lists.flatMap((list) => columnsIn(list, columns));
     return names.map((name) => columnNamed(columns, name, `--${option} …`).name);
   };
-  const none = namesIn(unused, 'unused');
-  const all = unsubscribed && namesIn(unsubscribed, 'unsubscribed');
-  const named = { id, email, deleted, unsubscribed: all, unused: none };
-  return { ...named, channels, optOut, elseIn, words, ...known };
+  return {
+    id,
+    email,
+    deleted,
+    unused: namesIn(unused, 'unused'),
+    unsubscribed: unsubscribed && namesIn(unsubscribed, 'unsubscribed'),
+    channels,
+    optOut,
+    elseIn,
+    words,
+    ...known,
+  };
 }
 
 /** Splits a channel at its first `=`; without one, both are empty. */
@@ -265,27 +261,24 @@ export interface FlagAnswer {
   states: string;
 }
 
-interface Given {
-  fix: string;
-  question: Question;
-  answer?: FlagAnswer | undefined;
-  others?: readonly Undecided[];
-}
-
 /** Thrown with the option that decides it, and with the question. */
 export class Undecided extends Invalid {
   readonly question: Question;
   /** The flags that are most likely right, for each problem. */
   readonly answers: readonly FlagAnswer[];
-  constructor(reason: string, { fix, question, answer, others = [] }: Given) {
+  constructor(
+    reason: string,
+    given: { fix: string; question: Question; answer?: FlagAnswer | undefined },
+    others: readonly Undecided[] = [],
+  ) {
+    const { fix, question, answer } = given;
     super([{ code: 'invalid', reason, fix }, ...others.flatMap(({ problems }) => problems)]);
     this.question = question;
     this.answers = [...(answer ? [answer] : []), ...others.flatMap(({ answers }) => answers)];
   }
   with(others: readonly Undecided[]): Undecided {
     const [{ reason, fix = '' }] = this.problems;
-    const [answer] = this.answers;
-    return new Undecided(reason, { fix, question: this.question, answer, others });
+    return new Undecided(reason, { fix, question: this.question, answer: this.answers[0] }, others);
   }
 }
 

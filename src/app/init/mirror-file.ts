@@ -180,6 +180,7 @@ export function nameFault(mirror: string): string | undefined {
 /** Writes the file, runs `check` if the platform's key is set, and returns its exit code. */
 export async function writeConfiguration(draft: Draft, shell: Shell): Promise<number> {
   const { output, mirror, sample } = draft;
+  const { print, call } = shell;
   refuseExisting(output);
   const fix = nameFault(mirror);
   if (fix !== undefined) throw new Invalid(`--mirror ${mirror} is no name of a mirror`, { fix });
@@ -191,17 +192,13 @@ export async function writeConfiguration(draft: Draft, shell: Shell): Promise<nu
     });
   }
   writeFileSync(resolve(output), text, { flag: 'wx', mode: 0o644 });
-  shell.print('');
-  shell.print(`Wrote ${output}.`);
+  print('');
+  print(`Wrote ${output}.`);
   const unset = Object.keys(sample.env ?? {}).filter((name) => !shell.env[name]);
   for (const name of unset) {
-    shell.print(`Keep ${name} in the environment: ${output} reads it from there.`);
+    print(`Keep ${name} in the environment: ${output} reads it from there.`);
   }
-  return next(output, { ...shell, env: { ...sample.env, ...shell.env } });
-}
-
-async function next(output: string, shell: Shell): Promise<number> {
-  const { env, print, call } = shell;
+  const env = { ...sample.env, ...shell.env };
   if (!env['PLATFORM_API_KEY'] || call === undefined) {
     print('Next: set PLATFORM_URL and PLATFORM_API_KEY in the environment, then');
     print(`  crm-mirror check -c ${output}`);
@@ -210,7 +207,7 @@ async function next(output: string, shell: Shell): Promise<number> {
   print('');
   // The lines of check are rendered already: their colours must not be shown as codes.
   const shown: Shell['print'] = (line) => print(typeof line === 'string' ? { styled: line } : line);
-  const code = await call(['check', '-c', output], { ...shell, print: shown });
+  const code = await call(['check', '-c', output], { ...shell, env, print: shown });
   print('');
   print(
     code === exitCode('done') || code === exitCode('rejected')

@@ -44,14 +44,11 @@ import {
 } from './column-words.ts';
 import type { Column, Sample, Value, PlatformChannel } from './sample.ts';
 
-interface ChannelReading extends Chosen {
-  /** What a no or an empty value means if a yes is an opt-out; undefined: a yes is a consent. */
-  optOut?: 'else none' | 'else in' | undefined;
-}
-
-export interface ChannelColumn extends ChannelReading {
+export interface ChannelColumn extends Chosen {
   id: string;
   name?: string | undefined;
+  /** What a no or an empty value means if a yes is an opt-out; undefined: a yes is a consent. */
+  optOut?: 'else none' | 'else in' | undefined;
 }
 
 export interface Proposal {
@@ -72,8 +69,6 @@ export interface Proposal {
   };
 }
 
-type Attempt = <T>(decide: () => T) => T | undefined;
-
 /**
  * Throws Undecided for all at once that cannot be decided without a guess; for columns that look
  * like flags only when the channels are known.
@@ -82,7 +77,7 @@ export function propose(given: Sample, flags: Flags, known: Known): Proposal {
   const { columns, standard, records } = given;
   const choices = choicesOf(flags, columns, known);
   const undecided: Undecided[] = [];
-  const attempt: Attempt = (decide) => {
+  const attempt = <T>(decide: () => T): T | undefined => {
     try {
       return decide();
     } catch (error) {
@@ -114,9 +109,8 @@ export function propose(given: Sample, flags: Flags, known: Known): Proposal {
       named.length > 0
         ? choices.channels.flatMap(({ id, column: name }) => {
             const column = columnNamed(columns, name, `--channel ${id}=…`);
-            const read = attempt(() => channelColumn(column, choices));
             const own = choices.platform.find((one) => one.id === id);
-            return read ? { ...read, id, name: own?.name } : [];
+            return attempt(() => channelColumn({ id, name: own?.name }, column, choices)) ?? [];
           })
         : matchChannels(free, choices);
     const open = channelsWithout(found, choices).filter(
@@ -355,9 +349,9 @@ function matchChannels(free: readonly Column[], choices: Choices): ChannelColumn
   const pairs = choices.platform.flatMap((channel) => {
     const { id, name } = channel;
     const names = [name, id, id.replace(/^[a-z]{1,4}_/i, '')].map(bareName);
-    const fitting = able.filter((column) => {
-      return bareName(column.name) !== '' && names.includes(bareName(column.name));
-    });
+    const fitting = able.filter(
+      (one) => bareName(one.name) !== '' && names.includes(bareName(one.name)),
+    );
     return fitting.map((column) => ({ column, channel }));
   });
   const single = pairs.filter(({ column, channel }) => {
@@ -365,9 +359,9 @@ function matchChannels(free: readonly Column[], choices: Choices): ChannelColumn
     return others.length === 1;
   });
   return single.map(({ column, channel }) => {
-    const found = channelColumn(column, choices);
+    const found = channelColumn(channel, column, choices);
     const why = `it is named like the platform's channel ${channel.name}`;
-    return { ...channel, ...found, why: found.why ?? why };
+    return { ...found, why: found.why ?? why };
   });
 }
 
@@ -412,7 +406,11 @@ function bareName(name: string): string {
 }
 
 /** Whether a channel's column holds consents or opt-outs is never guessed. */
-function channelColumn(column: Column, choices: Choices): ChannelReading {
+function channelColumn(
+  channel: { id: string; name: string | undefined },
+  column: Column,
+  choices: Choices,
+): ChannelColumn {
   const { name } = column;
   const words = choices.words.get(name);
   const isElseIn = choices.elseIn.includes(name);
@@ -429,7 +427,7 @@ function channelColumn(column: Column, choices: Choices): ChannelReading {
     const rest = isElseIn ? 'everybody else is in' : 'everything else is no opinion';
     const because = isOwn ? "it is HubSpot's own opt-out" : 'as you said';
     const why = `${because}: a yes opts out, ${rest}`;
-    return { ...read, optOut: isElseIn ? 'else in' : 'else none', why };
+    return { ...channel, ...read, optOut: isElseIn ? 'else in' : 'else none', why };
   }
   const isStated = (words?.in?.length ?? 0) > 0 && (words?.out?.length ?? 0) > 0;
   if (isNamedLikeRefusal(name) && !isStated) {
@@ -449,7 +447,7 @@ function channelColumn(column: Column, choices: Choices): ChannelReading {
   }
   const read = withWords(column, 'subscription', words);
   if (isUnreadable(read)) throw unreadable(read, { use: 'subscription' }, choices);
-  return read;
+  return { ...channel, ...read };
 }
 
 function isOpenFlag(column: Column, { records, standard }: Sample, choices: Choices): boolean {

@@ -85,7 +85,7 @@ async function fileSample({ source: path, signal }: SourceRequest): Promise<Samp
     });
   }
   const file = resolve(path);
-  const read: Read = async (more, most) => {
+  const read: Read = async (more, most = Infinity) => {
     const options = { ...more, type };
     const source = await openSource(contactSource.parse({ ...options, path: file }));
     return sampleOf(source, { options, file, origin: path }, { most, signal });
@@ -179,23 +179,17 @@ async function sqlSample({ source, table: given, env, signal }: SourceRequest): 
       throw new Invalid(`${source}: no table holds email addresses`, { fix: 'name another file' });
     }
   }
-  const isFile = place.system === 'sqlite';
-  const most = isFile ? mostOfFile : mostSampled;
-  const isSecret = !isFile && address === source && place.password !== undefined;
-  const written = isSecret ? `\${${variable}}` : source;
-  const from = isFile
-    ? { options: { type: 'sql', table }, file: place.path }
-    : {
-        options: { type: 'sql', url: written, table },
-        named: written,
-        ...(isSecret && { env: { [variable]: url } }),
-      };
   const origin = isPath && given === undefined ? source : table;
-  return sampleOf(
-    firstRows(reach, { table, most }, opening),
-    { ...from, origin },
-    { most, signal },
-  );
+  if (place.system === 'sqlite') {
+    const extent = { table, most: mostOfFile };
+    const from = { options: { type: 'sql', table }, file: place.path, origin };
+    return sampleOf(firstRows(reach, extent, opening), from, { most: mostOfFile, signal });
+  }
+  const isSecret = address === source && place.password !== undefined;
+  const named = isSecret ? `\${${variable}}` : source;
+  const options = { type: 'sql', url: named, table };
+  const from = { options, named, origin, ...(isSecret && { env: { [variable]: url } }) };
+  return sampleOf(firstRows(reach, { table, most: mostSampled }, opening), from, { signal });
 }
 
 const mostOfFile = 100_000;
@@ -220,8 +214,9 @@ async function hubspotSample({ env, signal }: SourceRequest): Promise<Sample> {
   const notes = [
     `${counted(names.length, 'property', 'properties')}, ${properties.length} of them read`,
   ];
-  const extent = { fields: ['id', 'archived', ...properties], most: mostSampled, signal };
-  return sampleOf(await openSource(used), { options, origin: 'hubspot', standard, notes }, extent);
+  const fields = ['id', 'archived', ...properties];
+  const from = { options, origin: 'hubspot', standard, notes };
+  return sampleOf(await openSource(used), from, { fields, signal });
 }
 
 async function salesforceSample({ env, signal }: SourceRequest): Promise<Sample> {
@@ -239,7 +234,7 @@ async function salesforceSample({ env, signal }: SourceRequest): Promise<Sample>
   }
   const grants = createGrants(used, around);
   const session = createSession(used, grants, signal, around);
-  const names = await closing(session, () => salesforceFields(session, 'Contact'));
+  const names = await closing(session, salesforceFields(session, 'Contact'));
   const standard = {
     id: 'Id',
     email: 'Email',
@@ -248,11 +243,7 @@ async function salesforceSample({ env, signal }: SourceRequest): Promise<Sample>
   };
   const notes = ['contacts only; to read leads too, add objects: [Contact, Lead]'];
   const from = { options, origin: 'salesforce', standard, notes };
-  return sampleOf(await openSource(used), from, {
-    fields: likely(names),
-    most: mostSampled,
-    signal,
-  });
+  return sampleOf(await openSource(used), from, { fields: likely(names), signal });
 }
 
 /** Returns at most 200 fields, those about consent first. */
@@ -283,8 +274,8 @@ const secret = /auth|key|token|secret|passw|cookie|credential|session|signature/
 async function httpSample(request: SourceRequest): Promise<Sample> {
   const { source, env, signal } = request;
   // A header as it is given, such as `Accept: text/csv`, is one as the configuration states it.
-  const texts = request.header ?? [];
-  const pairs = texts.map((text): [string, string] => {
+  const headers: Record<string, string> = {};
+  for (const text of request.header ?? []) {
     const [, name, value = ''] = /^([^:\s]+)\s*:\s*(.+)$/s.exec(text) ?? [];
     if (name === undefined) {
       throw new Invalid('--header is not understood', { fix: "write 'NAME: VALUE'" });
@@ -294,9 +285,8 @@ async function httpSample(request: SourceRequest): Promise<Sample> {
         fix: `put it into the environment, and write '${name}: \${CRM_TOKEN}', in single quotes`,
       });
     }
-    return [name, value];
-  });
-  const headers = Object.fromEntries(pairs);
+    headers[name] = value;
+  }
   const url = withVariables(source, env);
   for (const [name, value] of URL.parse(source)?.searchParams ?? []) {
     if (!secret.test(name) || value.includes('${')) continue;
@@ -309,36 +299,30 @@ async function httpSample(request: SourceRequest): Promise<Sample> {
   const sent = resolved(headers, env);
   const options = { url, headers: sent, timeoutMs, mend, mostWaitMs };
   const asking = createAsking(options, { clock: systemClock, random: Math.random });
-  const found = await closing(asking, () => recognize(asking, url, signal));
+  const found = await closing(asking, recognize(asking, url, signal));
   const { note, page, ...places } = found;
+  // What the paging sets is no part of the address.
+  const [start = '', query = ''] = source.split('?', 2);
+  const params: readonly unknown[] = Object.values(page ?? {});
+  const kept = query.split('&').filter((one) => !params.includes(one.split('=', 1)[0]));
   const written = {
     type: 'http',
-    url: page ? withoutParams(source, Object.values(page)) : source,
+    url: page ? [start, ...(kept.join('') === '' ? [] : [kept.join('&')])].join('?') : source,
     ...(Object.keys(headers).length > 0 && { headers }),
     ...places,
     ...(page && { page }),
   };
   const given = { ...written, url: withVariables(written.url, env), headers: sent };
-  const used = await openSource(httpOptions.parse(given));
   const from = { options: written, origin: new URL(url).hostname, notes: [note] };
-  return sampleOf(used, from, { most: mostSampled, signal });
+  return sampleOf(await openSource(httpOptions.parse(given)), from, { signal });
 }
 
-async function closing<T>(
-  connection: { close(): Promise<void> },
-  work: () => Promise<T>,
-): Promise<T> {
+async function closing<T>(connection: { close(): Promise<void> }, work: Promise<T>): Promise<T> {
   try {
-    return await work();
+    return await work;
   } finally {
     await connection.close();
   }
-}
-
-function withoutParams(source: string, params: readonly unknown[]): string {
-  const [start = '', query = ''] = source.split('?', 2);
-  const kept = query.split('&').filter((one) => !params.includes(one.split('=', 1)[0]));
-  return kept.join('') === '' ? start : `${start}?${kept.join('&')}`;
 }
 
 /** A list this long without any sign of further pages may still be the first of several. */
@@ -440,14 +424,12 @@ function placesNamed(answer: unknown): NextPlace[] {
     .map(([path, value]) => ({ path, text: String(value) }));
 }
 
-/** A way of paging to be tried, with the text that leads to the second page. */
-interface Way {
-  page: NonNullable<HttpOptions['page']>;
-  text: string;
-}
-
-/** The likeliest first. */
-function waysFrom(place: NextPlace | undefined, named: readonly NextPlace[], url: string): Way[] {
+/** Returns ways of paging to be tried, the likeliest first; `text` leads to the second page. */
+function waysFrom(
+  place: NextPlace | undefined,
+  named: readonly NextPlace[],
+  url: string,
+): { page: NonNullable<HttpOptions['page']>; text: string }[] {
   const isLink = ({ text }: NextPlace): boolean => /^(https?:\/)?\//.test(text);
   const places = [...(place ? [place] : []), ...named.filter(isLink)];
   const suggested = places.flatMap((one) =>

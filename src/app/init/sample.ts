@@ -80,7 +80,11 @@ const mostPreviewed = 20;
 export async function sampleOf(
   source: Source,
   from: Origin,
-  { fields = [], most = Infinity, signal }: Extent,
+  {
+    fields = [],
+    most = mostSampled,
+    signal,
+  }: { fields?: readonly string[]; most?: number; signal: AbortSignal },
 ): Promise<Sample> {
   const columns = countColumns();
   const first: Sample['first'][number][] = [];
@@ -113,19 +117,8 @@ export async function sampleOf(
     const example = `the first at ${firstBroken.where}: it ${firstBroken.broken}`;
     unread = { why: `${some} cannot be read, ${example}`, fix: firstBroken.fix };
   }
-  const isWhole = certificate !== undefined;
-  return { ...from, records, columns: columns.all(), first, flaw: flaw?.why, unread, isWhole };
-}
-
-interface Extent {
-  fields?: readonly string[];
-  most?: number | undefined;
-  signal: AbortSignal;
-}
-
-interface Tally extends Omit<Column, 'isList' | 'values'> {
-  lists: number;
-  byWord: Map<string, Value>;
+  const read = { records, columns: columns.all(), first, flaw: flaw?.why, unread };
+  return { ...from, ...read, isWhole: certificate !== undefined };
 }
 
 /** Counts the values of all columns. By default, no column is left out, and no long value. */
@@ -134,12 +127,15 @@ export function countColumns({
   mostValues = 100_000,
   longest = Infinity,
 } = {}) {
-  const tallies = new Map<string, Tally>();
+  const begin = (name: string) => {
+    const byWord = new Map<string, Value>();
+    return { name, filled: 0, lists: 0, addresses: 0, others: 0, byWord };
+  };
+  const tallies = new Map<string, ReturnType<typeof begin>>();
   return {
     add(record: Record<string, unknown>): void {
       for (const [name, value] of fieldsOf(record)) {
-        const empty = { name, filled: 0, lists: 0, addresses: 0, others: 0 };
-        const tally = tallies.get(name) ?? { ...empty, byWord: new Map<string, Value>() };
+        const tally = tallies.get(name) ?? begin(name);
         if (!tallies.has(name) && tallies.size >= mostColumns) continue;
         tallies.set(name, tally);
         const texts = new Set([value].flat().flatMap((one) => textOf(one) || []));
