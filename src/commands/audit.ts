@@ -224,18 +224,11 @@ function* exported(
       // What others need to verify the entry: what the hash covers, and the signature.
       const previous = before?.hash ?? log.hashAt(row.seq - 1);
       const one = signed.get(row.seq);
-      const checkpoint = one && {
-        log: log.id,
-        at: one.at,
-        publicKey: one.publicKey,
-        signature: one.signature.toString('base64'),
-      };
-      const proof = {
-        text: row.body,
-        /** Null if the entry before it was removed as too old: an entry `pruning` has its hash. */
-        previousHash: previous?.toString('hex') ?? null,
-        checkpoint: checkpoint ?? null,
-      };
+      const signature = one?.signature.toString('base64');
+      const checkpoint = one && { log: log.id, at: one.at, publicKey: one.publicKey, signature };
+      // Null if the entry before it was removed as too old: an entry `pruning` has its hash.
+      const previousHash = previous?.toString('hex') ?? null;
+      const proof = { text: row.body, previousHash, checkpoint: checkpoint ?? null };
       yield JSON.stringify({ ...entry, ...proof });
     }
     before = row;
@@ -290,18 +283,8 @@ async function showRequests(
     const told = shown.map(
       ({ at, run, route, method, path, status, failure, ms, attempt, ...one }) => {
         const { person, requestId, size, rows, request, answer } = one;
-        const sent = {
-          at: exactInstant(at),
-          run,
-          route,
-          method,
-          path,
-          status,
-          failure,
-          ms,
-          attempt,
-        };
-        return { ...sent, person, requestId, size, rows, request, answer };
+        const sent = { at: exactInstant(at), run, route, method, path, status, failure };
+        return { ...sent, ms, attempt, person, requestId, size, rows, request, answer };
       },
     );
     const document = { mirror, since: exactInstant(filter.since), requests: told, more };

@@ -78,14 +78,12 @@ export const parts = {
       'People are hashes unless --addresses is given; a table at a terminal names them. The file ' +
       'is readable for you alone (0600), and no cell of the CSV is a formula to a spreadsheet. ' +
       'With --output, --json prints how many records were written.',
-    run: async ({ flags }: Called<typeof peopleOptions>, shell) =>
-      writeRecords('contact', flags, shell),
+    run: ({ flags }: Called<typeof peopleOptions>, shell) => writeRecords('contact', flags, shell),
   },
   templates: {
     options: { ...looking, ...shared },
     help: `${ownershipHelp}${reading}`,
-    run: async ({ flags }: Called<typeof peopleOptions>, shell) =>
-      writeRecords('template', flags, shell),
+    run: ({ flags }: Called<typeof peopleOptions>, shell) => writeRecords('template', flags, shell),
   },
   optouts: {
     options: optOutOptions,
@@ -160,8 +158,7 @@ async function listOptOuts({ flags }: Called<typeof optOutOptions>, shell: Shell
     const remembered = snapshot ? rememberedIn(snapshot, config, shell) : [];
     if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet at ${config.snapshot}`);
     const optOuts = (snapshot ? leavers(snapshot, since, remembered) : []).map(
-      ({ after, by, ...one }) => {
-        const { email, crmIds, channel, cause } = one;
+      ({ email, crmIds, channel, cause, after, by }) => {
         const times = { after: after === null ? null : exactInstant(after), by: exactInstant(by) };
         return { email, crmIds, channel, cause, ...times };
       },
@@ -180,14 +177,13 @@ async function listOptOuts({ flags }: Called<typeof optOutOptions>, shell: Shell
 }
 
 type Left = PlatformOptOut & { email: string };
-type Leaver = Left & { crmIds: string[] };
 
 /** In the order in which they became known. */
 function leavers(
   { recordHistory, recorded, meta }: Snapshot,
   since: number | null,
   remembered: readonly Left[],
-): Leaver[] {
+) {
   const isRecent = ({ by }: PlatformOptOut): boolean => since === null || by >= since;
   const found = remembered.filter(isRecent);
   const facts = factsIn({ meta });

@@ -53,12 +53,8 @@ async function status({ flags }: CalledWith<Flags>, shell: Shell): Promise<numbe
   const shown: ShownMirror[] = [];
   const elsewhere: string[] = [];
   const unusable = await withFleets(flags, shell, async (fleet, own) => {
-    fleets.push(
-      shownFleet(
-        fleet,
-        own.map(({ mirror }) => mirror),
-      ),
-    );
+    const names = own.map(({ mirror }) => mirror);
+    fleets.push(shownFleet(fleet, names));
     const known = new Map(fleet.mirrors.map((one) => [one.name, one]));
     for (const config of own) {
       const { holder, disk, diskHost } = known.get(config.mirror) ?? {};
@@ -138,7 +134,15 @@ async function withFleets(
   shell: Shell,
   act: (fleet: Fleet, mirrors: readonly Workable[], quick: Quick) => Promise<void>,
 ): Promise<readonly string[]> {
-  const { usable, unusable } = await configsOf(flags, shell);
+  const { config, mirrors: folder } = flags;
+  const load = (file: string): Workable => workable(loadConfig(file, shell.env));
+  if (folder !== undefined && config !== undefined) throw namedTwice();
+  if (folder === undefined && config === undefined)
+    throw new Invalid('name a folder with --mirrors, or a file with -c');
+  const { usable, unusable } =
+    folder === undefined
+      ? { usable: [load(config ?? '')], unusable: [] }
+      : await readFolder(folder, load, shell);
   for (const [url, own] of Map.groupBy(usable, ({ redis }) => redis)) {
     const mirrors = own.map(({ mirror }) => mirror);
     const quick = connectQuickly(url);
@@ -151,18 +155,7 @@ async function withFleets(
   return unusable;
 }
 
-/** Throws Invalid if none is usable. */
-async function configsOf(
-  { config, mirrors }: Flags,
-  shell: Shell,
-): Promise<{ usable: readonly Workable[]; unusable: readonly string[] }> {
-  const load = (file: string): Workable => workable(loadConfig(file, shell.env));
-  if (mirrors !== undefined && config !== undefined) throw namedTwice();
-  if (mirrors !== undefined) return readFolder(mirrors, load, shell);
-  if (config === undefined) throw new Invalid('name a folder with --mirrors, or a file with -c');
-  return { usable: [load(config)], unusable: [] };
-}
-
+/** Throws Invalid if no file is usable. */
 async function readFolder(folder: string, load: (file: string) => Workable, shell: Shell) {
   const { note } = shell;
   const { read } = openMirrorFolder({ folder, clock: systemClock, load, note });

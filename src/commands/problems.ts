@@ -32,8 +32,7 @@ import { loadConfig } from '../config/load-config.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import { driftGroups, driftSection, type OtherChannel } from '../views/lookup/drift-groups.ts';
 import { assemble } from '../compose/assemble-mirror.ts';
-import { outletsOf } from '../compose/run-progress.ts';
-import { followRun } from '../app/run/follow-run.ts';
+import { followRun, outletsOf } from '../compose/run-progress.ts';
 import { runNow } from '../app/run/run-command.ts';
 import { hushed } from '../app/run/run-log.ts';
 

@@ -105,7 +105,9 @@ run finds that other changes are needed, the next run makes them.`,
     options: { ...running, ...limiting, ...writing },
     help: `
 Stop it whenever you like: what was done is recorded, and the next call goes on from there.`,
-    run: runBackfill,
+    // Deletes nobody, and no guard withholds its creations.
+    run: ({ flags }: CalledWith<PassFlags>, shell) =>
+      pass(flags, shell, { mode: 'full', because: ['backfill'], writes: true, firstLoad: true }),
   },
   undo: {
     options: undoOptions,
@@ -279,11 +281,6 @@ async function runPlan({ flags }: Called<typeof planOptions>, shell: Shell): Pro
   const code = await pass(flags, shell, wanted);
   const isDone = code === exitCode('done');
   return isDone && flags.exitCode && changes > 0 ? exitCode('changes') : code;
-}
-
-/** Deletes nobody, and no guard withholds its creations. */
-async function runBackfill({ flags }: CalledWith<PassFlags>, shell: Shell): Promise<number> {
-  return pass(flags, shell, { mode: 'full', because: ['backfill'], writes: true, firstLoad: true });
 }
 
 async function runUndo(

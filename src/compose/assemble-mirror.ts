@@ -51,9 +51,12 @@ interface MirrorAccess {
  * What a rehearsal uses instead of this machine's clock and chance, the platform and the CRM. Such
  * a mirror logs no requests, keeps no audit log, and reports nothing to the CRM.
  */
-interface StandIns extends ReadingStandIns {
+interface StandIns {
+  clock: Clock;
   random: Random;
   connect(config: Config, shell: Shell): ConnectedPlatform;
+  /** Returns what to read instead of a source; `name` is the same for equal sources. */
+  sourceFor(name: string, source: Source): Source;
 }
 
 /**
@@ -111,23 +114,16 @@ function connected(
   }
   const { clock = systemClock, random = Math.random } = standIns ?? {};
   const audit = lease && !standIns ? auditTrailOf(config, opened, shell.note) : undefined;
-  const log = writes && !standIns ? logRequests(config, memory, shell) : undefined;
+  const isRun = writes && !standIns;
+  const log = isRun ? logRequests(config, memory, shell) : undefined;
   opened.log = log;
   const requestLog = log?.writer();
-  const outages =
-    writes && !standIns
-      ? (shell.outages ?? recordOutages(config.snapshot, systemClock.now))
-      : undefined;
-  const connectTo =
-    standIns?.connect ??
-    ((config: Config, shell: Shell): ConnectedPlatform => {
-      const transport = outages && watchedTransport(config.platform, outages);
-      return connect(config, shell, {
-        record: requestLog?.record,
-        ...(transport && { transport }),
-      });
-    });
-  const platform = connectTo(config, shell);
+  const outages = isRun
+    ? (shell.outages ?? recordOutages(config.snapshot, systemClock.now))
+    : undefined;
+  const transport = outages && watchedTransport(config.platform, outages);
+  const connecting = { record: requestLog?.record, ...(transport && { transport }) };
+  const platform = standIns ? standIns.connect(config, shell) : connect(config, shell, connecting);
   opened.platform = platform;
   const mirror: Mirror = {
     name: config.mirror,
@@ -159,11 +155,8 @@ function connected(
     limits: platform.limits,
     platformNow: platform.platformNow,
   };
-  return {
-    mirror,
-    platform,
-    sibling: () => besideOf(config, mirror, { platform, log, sources, memory }),
-  };
+  const shared = { platform, log, sources, memory };
+  return { mirror, platform, sibling: () => besideOf(config, mirror, shared) };
 }
 
 /** Builds the mirror again for a run beside others in this process: its requests come first. */
@@ -268,20 +261,17 @@ export function accountOf({ platform: { url, apiKey } }: Config, platform: Platf
   return { url, apiKey, platform };
 }
 
-/** What stands in for the clock of this machine and for the sources. */
-interface ReadingStandIns {
-  clock: Clock;
-  /** Returns what to read instead of a source; `name` is the same for equal sources. */
-  sourceFor(name: string, source: Source): Source;
-}
-
 export function connectRecords(
   config: Config,
   {
     platform,
     sources,
     standIns,
-  }: { platform: Platform; sources: Sources; standIns?: ReadingStandIns | undefined },
+  }: {
+    platform: Platform;
+    sources: Sources;
+    standIns?: Pick<StandIns, 'clock' | 'sourceFor'> | undefined;
+  },
 ): { contacts?: MirrorContacts; templates?: MirrorTemplates } {
   const { contacts, templates, policy } = config;
   const { sourceFor = (_: string, source: Source) => source } = standIns ?? {};

@@ -1,16 +1,22 @@
 /**
- * Measures the progress of a run, and shows it as a line. A run that writes also stores it for
- * `status`, without any person's name; the entry of a killed process does not count, because
- * another fencing token has the lease.
+ * Says how long a run takes if that may surprise, measures its progress, and shows it as a line. A
+ * run that writes also stores it for `status`, without any person's name; the entry of a killed
+ * process does not count, because another fencing token has the lease.
  */
 import {
   changesOf,
   type Forecast,
   forecastAgain,
+  leastMs,
   noTime,
+  renderForecast,
   type Rest,
   restOf,
 } from '../engine/report/duration-forecast.ts';
+import { Interrupted, renderProblem } from '../domain/errors.ts';
+import type { Config } from '../config/config.ts';
+import { intervalOf } from '../config/schema/cron-pattern.ts';
+import { pausedOf } from './mirror-files.ts';
 import type { Mirror, Progress } from '../engine/context/mirror-context.ts';
 import { counted, withCommas } from '../domain/values/counted.ts';
 import { lasting, timeOfDay } from './output/format-values.ts';
@@ -21,7 +27,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
 
 /** The shortest time over which a rate is meaningful. */
-const leastMs = 500;
+const leastRateMs = 500;
 /** After this many windows, the measured rate gives a better estimate than the limits. */
 const enoughWindows = 5;
 
@@ -95,7 +101,7 @@ export function createMeter({ clock, limits, reserve }: Pace) {
       const { stage: phase, kind, done, of, sinceMs, atMs } = one;
       const nowMs = clock.monotonic();
       const elapsedMs = nowMs - sinceMs;
-      const isMeasured = done > 0 && elapsedMs >= leastMs;
+      const isMeasured = done > 0 && elapsedMs >= leastRateMs;
       return {
         phase,
         kind,
@@ -120,7 +126,7 @@ function estimateLeft(
   const elapsedMs = nowMs - sinceMs;
   const part = share ?? (of === undefined ? undefined : done / of);
   if (part === undefined || part >= 1) return null;
-  if (share !== undefined && elapsedMs < leastMs) return null;
+  if (share !== undefined && elapsedMs < leastRateMs) return null;
   const byLimits = rest.ms > 0 ? rest.ms - (nowMs - atMs) : 0;
   const byRate = ((1 - part) * elapsedMs) / part;
   const isEarly = byLimits > 0 && elapsedMs < enoughWindows * rest.windowMs;
@@ -175,11 +181,7 @@ export function stepWords({
   mode,
   phase,
   share,
-}: {
-  mode: 'full' | 'fast';
-  phase: Measured['phase'];
-  share: number | null;
-}): string {
+}: Pick<RunInProgress, 'mode' | 'phase' | 'share'>): string {
   const steps = [['reading', 'read'], ...(mode === 'full' ? [['listing', 'list']] : [])];
   const all = [...steps, ['applying', 'apply']];
   const at = phase === 'deciding' ? steps.length : all.findIndex(([is]) => is === phase);
@@ -248,16 +250,18 @@ export function createProgress({ draw, say, store, beat }: ProgressOutlets, mirr
   };
   const closed = new AbortController();
   const repeat = async (act: () => void, everyMs: number): Promise<void> => {
-    for (;;) {
-      await clock.sleep(everyMs, closed.signal);
-      act();
+    try {
+      for (;;) {
+        await clock.sleep(everyMs, closed.signal);
+        act();
+      }
+    } catch {
+      // It is closed.
     }
   };
-  const begin = (act: () => void, everyMs: number): void =>
-    void repeat(act, everyMs).catch(() => undefined);
-  if (draw ?? say) begin(show, draw ? waitingMs : plainMs);
-  if (store) begin(keep, storeMs);
-  if (beat) begin(beat, storeMs);
+  if (draw ?? say) void repeat(show, draw ? waitingMs : plainMs);
+  if (store) void repeat(keep, storeMs);
+  if (beat) void repeat(beat, storeMs);
   return {
     progress(progress: Progress): void {
       meter.hear(progress);
@@ -300,7 +304,7 @@ const beginning: Moment = {
 };
 
 /** Stores that a run begins. Never throws: without the entry, only `status` knows less. */
-export function enterRun(
+function enterRun(
   { snapshot, clock }: Mirror,
   about: { mode: RunInProgress['mode']; command: string },
 ): { store(now: Moment): void; end(): void } {
@@ -332,4 +336,111 @@ export function runInProgress(
   if (text === undefined) return undefined;
   const { data } = stored.safeParse(JSON.parse(text));
   return data?.token === generation() ? data : undefined;
+}
+
+/**
+ * Returns the hooks of a run, which the caller closes at its end, and its shell: `pause --stop`
+ * stops it, too. Only a run about all people is stored for `status`, and stopped by a pause.
+ */
+export function followRun(
+  shell: Shell,
+  mirror: Mirror,
+  {
+    writes,
+    isForAll,
+    outlets,
+    ...about
+  }: Foreseen & { writes: boolean; isForAll: boolean; outlets: ProgressOutlets },
+) {
+  const said = foreseeing(shell, mirror, about);
+  const command = shell.argv?.[0] ?? '';
+  const entry = writes && isForAll ? enterRun(mirror, { mode: about.mode, command }) : undefined;
+  const paused = new AbortController();
+  const beat = (): void => {
+    if (!pausedOf(mirror.snapshot.meta)?.isStop || paused.signal.aborted) return;
+    shell.note(`crm-mirror: ${mirror.name}: a pause stops this run; what it has done is recorded`);
+    paused.abort(new Interrupted('SIGTERM'));
+  };
+  const line = createProgress({ ...outlets, store: entry?.store, beat: entry && beat }, mirror);
+  return {
+    shell: { ...shell, stop: AbortSignal.any([shell.stop, paused.signal]) },
+    progress(progress: Progress): void {
+      said.progress(progress);
+      line.progress(progress);
+    },
+    foresees(forecast: Forecast): void {
+      if (writes) line.foresees(forecast);
+      said.foresees(forecast);
+    },
+    close(): void {
+      line.close();
+      entry?.end();
+    },
+  };
+}
+
+/** The duration above which a run is announced. */
+const longMs = 10 * 60_000;
+/** The shortest time between two runs that a schedule can ask for. */
+const shortestMs = 1_000;
+
+interface Foreseen {
+  config: { mirror: string; schedule?: Config['schedule'] };
+  mode: 'full' | 'fast';
+  firstLoad?: boolean;
+}
+
+/** The notice comes before the run writes, or later if no limit was known at that time. */
+export function foreseeing(shell: Shell, mirror: Pace, about: Foreseen) {
+  let unknown: Forecast | undefined;
+  const say = (forecast: Forecast): void => {
+    unknown = isWorthSaying(forecast) ? undefined : forecast;
+    sayForecast(forecast, shell, { ...about, now: mirror.clock.now() });
+  };
+  return {
+    foresees: say,
+    /** Prints the notice as soon as a response shows the limit that was unknown. */
+    progress({ stage }: { stage: Progress['stage'] }) {
+      if (!unknown || stage !== 'applying') return;
+      const forecast = forecastAgain(unknown, { limits: mirror.limits(), reserve: mirror.reserve });
+      if (isWorthSaying(forecast)) say(forecast);
+    },
+  };
+}
+
+/** The limit of the route with the most requests is known, or the run is long in any case. */
+function isWorthSaying(forecast: Forecast): boolean {
+  const { routes } = forecast;
+  const most = Math.max(0, ...routes.map(({ requests }) => requests));
+  const isKnown = routes.every(({ requests, ms }) => requests < most || ms !== null);
+  return isKnown || leastMs(forecast) >= longMs;
+}
+
+/** Says it if the run is long, or does not fit into its schedule. `now`: epoch ms. */
+export function sayForecast(
+  forecast: Forecast,
+  { note }: Shell,
+  { config, mode, firstLoad = false, now }: Foreseen & { now: number },
+): void {
+  const { ms, readMs } = forecast;
+  // Known routes count even if the limit of another route is unknown.
+  const knownMs = leastMs(forecast);
+  const allMs = readMs + knownMs;
+  const { patterns, timezone = 'UTC' } = config.schedule ?? {};
+  const pattern = allMs < shortestMs ? undefined : patterns?.[mode];
+  const everyMs = pattern === undefined ? undefined : intervalOf(pattern, { timezone, now });
+  const about = ms === null ? 'at least' : 'about';
+  const isTooLong = everyMs !== undefined && allMs > everyMs;
+  if (!firstLoad && !isTooLong && knownMs < longMs) return;
+  for (const line of renderForecast(forecast, lasting)) note(`crm-mirror: ${line}`);
+  if (!isTooLong) return;
+  const late = renderProblem({
+    reason:
+      `this run cannot finish within its schedule: it takes ${about} ${lasting(allMs)}, ` +
+      `and a ${mode} run is due every ${lasting(everyMs)}`,
+    fix:
+      'what is due meanwhile waits for it; schedule fewer, ' +
+      'or have the platform raise the limits',
+  });
+  note(`crm-mirror: ${config.mirror}: ${late}`);
 }

@@ -37,7 +37,7 @@ import { explain, isDiskFull } from '../compose/output/failure-report.ts';
 import { refusePaused } from '../compose/mirror-files.ts';
 import { copiedAt } from '../store/database/meta-table.ts';
 import { alertsIn } from '../views/status/run-history.ts';
-import { followRun } from '../app/run/follow-run.ts';
+import { followRun } from '../compose/run-progress.ts';
 import { createLog } from '../app/run/run-log.ts';
 import { runNow } from '../app/run/run-command.ts';
 import {

@@ -1,6 +1,6 @@
 /** How long a run takes is said before it begins. */
 import { expect, test } from 'vitest';
-import { foreseeing, sayForecast } from '../../src/app/run/follow-run.ts';
+import { foreseeing, sayForecast } from '../../src/compose/run-progress.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import type { RouteLimit } from '../../src/domain/route-limit.ts';
 import { ann, bob, mirrored, shellThat } from '../support/commands/mirrored-contacts.ts';

@@ -78,31 +78,24 @@ export function takeJobs<Data>(
   let wake = new AbortController();
   const check = async (): Promise<void> => {
     while (!over.signal.aborted) {
-      await worker
-        .getBackend()
-        .moveStalledJobsToWait()
-        .catch(() => undefined);
+      const backend = worker.getBackend();
+      await backend.moveStalledJobsToWait().catch(() => undefined);
       left = Math.max(0, left - 1);
       const pauseMs = left > 0 ? checkMs + 100 : quietMs;
-      await clock
-        .sleep(pauseMs, AbortSignal.any([over.signal, wake.signal]))
-        .catch(() => undefined);
+      const signal = AbortSignal.any([over.signal, wake.signal]);
+      await clock.sleep(pauseMs, signal).catch(() => undefined);
     }
   };
   void check();
-  const checks = {
-    again() {
-      if (left > 0) return;
-      left = checksAtFirst;
-      wake.abort();
-      wake = new AbortController();
-    },
-    close: () => over.abort(),
-  };
-  worker.on('error', checks.again);
+  worker.on('error', () => {
+    if (left > 0) return;
+    left = checksAtFirst;
+    wake.abort();
+    wake = new AbortController();
+  });
   return {
     async close() {
-      checks.close();
+      over.abort();
       // Without Redis, BullMQ waits forever.
       const closing = worker.close(redis.status !== 'ready');
       while (underWay.size > 0) await Promise.allSettled(underWay);

@@ -31,7 +31,7 @@ export interface Connections {
   quick(): Quick;
   /** A connection that waits for Redis. */
   patient: Redis;
-  bell: JobBell;
+  bell: ReturnType<typeof createJobBell>;
   node: NodeHeartbeat;
 }
 
@@ -52,8 +52,7 @@ export function shareConnections(name: string, clock: Clock) {
     const blocking = connectPatiently(url);
     for (const { redis } of [quick, patient]) redis.setMaxListeners(mostListeners);
     const node = createNodeHeartbeat(quick, name, clock);
-    const asking = patient.redis;
-    const bell = createJobBell({ blocking, asking, name, clock, fleetChanged: node.wake });
+    const bell = createJobBell(blocking, patient.redis, node, clock);
     const share = (): Quick => {
       const queues: Queue[] = [];
       return {
@@ -72,7 +71,7 @@ export function shareConnections(name: string, clock: Clock) {
       bell.close();
       for (const one of [quick, patient]) one.close();
     };
-    return { connections: { quick: share, patient: asking, bell, node }, close };
+    return { connections: { quick: share, patient: patient.redis, bell, node }, close };
   };
   return {
     /** Returns those to this Redis. The users do not close them. */
@@ -94,22 +93,9 @@ interface Ring {
   score: number;
 }
 
-export type JobBell = ReturnType<typeof createJobBell>;
-
 interface Rope {
   kept: Ring | null;
   wake: ((ring: Ring | null) => void) | undefined;
-}
-
-interface JobBellOptions {
-  /** The connection that blocks, which the bell closes. */
-  blocking: Patient;
-  /** Another connection, which wakes it. */
-  asking: Redis;
-  name: string;
-  clock: Clock;
-  /** Called when a script says that the fleet has changed. */
-  fleetChanged?: (() => void) | undefined;
 }
 
 /** The longest blocking read, in seconds; a longer one may outlive its connection. */
@@ -125,14 +111,13 @@ const ownMs = 60_000;
 
 const popped = z.tuple([z.string(), z.string(), z.string()]);
 
-export function createJobBell({ blocking, asking, name, clock, fleetChanged }: JobBellOptions) {
+/** The bell closes the connection that blocks; `asking` is another one, which wakes it. */
+function createJobBell(blocking: Patient, asking: Redis, node: NodeHeartbeat, clock: Clock) {
   /** A marker of the bell itself, to begin the read anew. */
-  const own = bellKeys + name;
+  const own = bellKeys + node.name;
   const ropes = new Map<string, Rope>();
   let isClosed = false;
   let isWaking = false;
-  /** Ends the pause of a bell without queues. */
-  let begin: (() => void) | undefined;
 
   const wake = async (): Promise<void> => {
     await clock.sleep(gatherMs);
@@ -141,7 +126,6 @@ export function createJobBell({ blocking, asking, name, clock, fleetChanged }: J
   };
   /** Has the read begin anew with the queues of now, which change in groups. */
   const changed = (): void => {
-    begin?.();
     if (isWaking || isClosed) return;
     isWaking = true;
     // Without Redis there is no read to interrupt.
@@ -158,19 +142,13 @@ export function createJobBell({ blocking, asking, name, clock, fleetChanged }: J
   const listen = async (): Promise<void> => {
     for (;;) {
       if (isClosed) return;
-      // A worker of a fleet without mirrors waits for changes in it.
-      if (ropes.size === 0 && !fleetChanged) {
-        await new Promise<void>((resolve) => (begin = resolve));
-        begin = undefined;
-        continue;
-      }
       const over = new AbortController();
       void endHanging(over.signal);
       try {
         const found = await blocking.redis.bzpopmin([own, ...ropes.keys()], longestRead);
         if (found === null) continue;
         const [marker, member, score] = popped.parse(found);
-        if (marker === own && member === fleetMember) fleetChanged?.();
+        if (marker === own && member === fleetMember) node.wake();
         const rope = ropes.get(marker);
         const ring = { member, score: Number(score) };
         if (rope?.wake) rope.wake(ring);
@@ -232,7 +210,6 @@ export function createJobBell({ blocking, asking, name, clock, fleetChanged }: J
     },
     close() {
       isClosed = true;
-      begin?.();
       blocking.close();
     },
   };
