@@ -2,6 +2,7 @@
  * `approve` and `reject`, for a whole plan or a part of it. An approver signs with a key that stays
  * in this process: a worker that has the mirror receives only the signature.
  */
+import { counted } from '../domain/values/counted.ts';
 import { type DeciderFlags, deciderOf, readOnlyPeople } from '../app/run/flag-values.ts';
 import { checkedJson } from '../domain/stored-json.ts';
 import { existsSync } from 'node:fs';
@@ -266,9 +267,14 @@ function refuseForeign({ plan: file, channel }: DecisionFlags, config: Config): 
 }
 
 /** Throws Invalid if a filter matches nothing although other changes await approval. */
-function refuseNoMatch({ held, rest }: Decided, { plan, only }: Wanted): void {
+function refuseNoMatch({ held, rest, uncreated }: Decided, { plan, only }: Wanted): void {
   const [some, others] = [heldWords(held), heldWords(rest)];
   if (some !== '' || others === '' || isWhole(only)) return;
+  if (uncreated > 0) {
+    throw new Invalid(`${counted(uncreated, 'person', 'people')} must be created first`, {
+      fix: 'approve the channel in which they are created, too',
+    });
+  }
   throw new Invalid(`no change that awaits approval under ${plan} matches these options`, {
     fix: `these wait: ${others}; \`crm-mirror status\` names them`,
   });

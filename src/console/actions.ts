@@ -17,11 +17,11 @@ import { exitCode } from '../compose/output/failure-report.ts';
 import { tickWords } from '../config/schema/cron-pattern.ts';
 import { decisionLines, isDecision } from '../views/status/approval-sections.ts';
 import { documentIn, type Job, type JobKind, rehearsalSubject, undoSubject } from './view/jobs.ts';
-import type { CommandAnswer } from '../compose/process-shell.ts';
 import type { User } from './access/access-rules.ts';
 import { pathOf } from './sign-in.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
 import { formOf, runBegun } from './view/layout.ts';
+import { channelName } from './view/console-text.ts';
 import { linkTo } from './view/page.ts';
 
 type FormValues = Readonly<Record<string, string | undefined>>;
@@ -188,17 +188,14 @@ async function outcomeOf(acting: Acting, values: FormValues): Promise<Outcome> {
     mirror.jobs.get(values['subject'] ?? '')?.stop?.();
     return undefined;
   }
-  let argv: string[];
-  let rest: string[] = [];
+  let commands: string[][];
   try {
-    const parts = name === 'approve' || name === 'reject' ? partsOf(values) : undefined;
-    argv = actions[name]?.({ ...values, ...parts?.ticked }) ?? [];
-    if (parts?.others && values['rest'] === 'reject')
-      rest = actions['reject']?.({ ...values, ...parts.others }) ?? [];
+    commands = commandLines(name, values);
   } catch (error) {
     if (error instanceof Invalid) return { code: exitCode('invalid'), lines: [error.message] };
     throw error;
   }
+  const [argv = []] = commands;
   if (name in jobActions) {
     const job = startJob(acting, argv, values);
     if (!job) return { code: exitCode('held'), lines: ['This is in progress already.'] };
@@ -213,14 +210,8 @@ async function outcomeOf(acting: Acting, values: FormValues): Promise<Outcome> {
     const isNaming = name === 'check' && user.seesAddresses;
     return mirror.runApart(isNaming ? [...argv, '--addresses'] : argv);
   }
+  if (name === 'approve' || name === 'reject') return decide(acting, commands, values);
   const done = mirror.run(user, argv);
-  if (name === 'approve' || name === 'reject') {
-    const isLast = rest.length === 0;
-    const first = await answerOf(acting, await done, isLast);
-    if (isLast || first.code !== 0) return first;
-    const { code, lines } = documentLines(await mirror.run(user, rest));
-    return { code, lines: [...first.lines, ...lines] };
-  }
   if (effect !== 'run') return done;
   const begun = { code: 0, lines: [runBegun] };
   return (await soon(done, clock)) ?? begun;
@@ -268,36 +259,57 @@ async function planAgain(acting: Acting, before: Job, values: FormValues): Promi
   await startJob({ ...acting, name }, actions[name]?.(values) ?? [], values, before);
 }
 
-/** Returns what a decision answers; an approval also names the next run. */
-async function answerOf({ name, mirror }: Acting, answer: CommandAnswer, isLast: boolean) {
-  const { code, lines, isDone } = documentLines(answer, isLast);
-  if (name !== 'approve' || !isDone) return { code, lines };
+/** Returns the values of the boxes of a form, such as channel=ch_news, that are ticked or not. */
+function boxesOf(values: FormValues, isTicked: boolean): [option: string, value: string][] {
+  const keys = Object.keys(values).filter((key) => key.startsWith('part-'));
+  return keys
+    .filter((key) => (values[key.replace('part', 'tick')] !== undefined) === isTicked)
+    .map((key) => {
+      const [option = '', value = ''] = (values[key] ?? '').split('=', 2);
+      return [option, value];
+    });
+}
+
+/**
+ * Returns the command lines of a form, each of which is done if those before it did not fail. Of a
+ * decision with several boxes, the ticked ones are decided, and then perhaps all the others.
+ */
+function commandLines(name: string, values: FormValues): string[][] {
+  const argvOf = (action: string, form: FormValues): string[] => actions[action]?.(form) ?? [];
+  const ticked = boxesOf(values, true);
+  // All of it is no part.
+  if (boxesOf(values, false).length === 0) return [argvOf(name, values)];
+  const [[option] = []] = ticked;
+  if (option === undefined) throw new Invalid('nothing is ticked', { fix: 'tick what is meant' });
+  const part = { [option]: ticked.map(([, value]) => value).join(',') };
+  const first = argvOf(name, { ...values, ...part });
+  return values['rest'] === 'reject' ? [first, argvOf('reject', values)] : [first];
+}
+
+/** Returns what the decisions answer; an approval also names the next run. */
+async function decide(acting: Acting, commands: string[][], values: FormValues): Promise<Outcome> {
+  const { name, user, mirror } = acting;
+  const others = boxesOf(values, false).map(([, part]) => channelName({ mirror }, part));
+  const unticked = others.length === 0 ? [] : [`Not ticked: ${others.join(', ')}.`];
+  const lines: string[] = [];
+  for (const [at, argv] of commands.entries()) {
+    const answer = await mirror.run(user, argv);
+    const { code } = answer;
+    const found = documentIn(answer, isDecision);
+    if (Array.isArray(found)) return { code, lines: [...lines, ...found, ...unticked] };
+    // What is still open is decided next, and what was approved is left out of the rest.
+    const rest = at === commands.length - 1 ? found.rest : byGuard(() => 0);
+    const { uncreated = 0, unknown = [] } = found.leftOut ?? {};
+    const approved = at > 0 ? 0 : (found.leftOut?.approved ?? 0);
+    lines.push(...decisionLines({ ...found, rest, leftOut: { uncreated, unknown, approved } }));
+    if (uncreated > 0) lines.push(...unticked);
+    if (code !== 0) return { code, lines };
+  }
+  if (name !== 'approve') return { code: 0, lines };
   const { due } = (await mirror.statusAndNext()).next;
   const next = due.find(({ run }) => run === 'full' || run === 'fast');
   const last = next
     ? `The next scheduled run: ${tickWords(next.run)}, ${next.at}.`
     : 'Nothing is scheduled: “Run now”, below, starts a run.';
-  return { code, lines: [...lines, last] };
-}
-
-/** `isLast`: what is still open is not decided next, so it is said. */
-function documentLines(answer: CommandAnswer, isLast = true) {
-  const found = documentIn(answer, isDecision);
-  if (Array.isArray(found)) return { code: answer.code, lines: found, isDone: false };
-  const { rest } = found;
-  const lines = decisionLines({ ...found, rest: isLast ? rest : byGuard(() => 0) });
-  return { code: answer.code, lines, isDone: true };
-}
-
-/** Returns what the boxes of a form select, and the rest. Throws Invalid if nothing is ticked. */
-function partsOf(values: FormValues) {
-  const numbers = Object.keys(values).flatMap((key) => /^part-(\d+)$/.exec(key)?.[1] ?? []);
-  const groups = Map.groupBy(numbers, (at) => values[`tick-${at}`] !== undefined);
-  const [ticked, others] = [true, false].map((is) => {
-    const named = (groups.get(is) ?? []).map((at) => (values[`part-${at}`] ?? '').split('=', 2));
-    return named.length > 0 && { [named[0]?.[0] ?? '']: named.map(([, one]) => one).join(',') };
-  });
-  if (others && !ticked) throw new Invalid('nothing is ticked', { fix: 'tick what is meant' });
-  // All of it is no part.
-  return others ? { ticked, others } : undefined;
+  return { code: 0, lines: [...lines, last] };
 }

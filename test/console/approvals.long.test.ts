@@ -140,6 +140,48 @@ test('one click approves a channel and rejects the rest, with one reason', async
   expect(complaints).toEqual([]);
 });
 
+test('the box that creates the newcomers is named, and what is not approved is rejected', async () => {
+  const { page, ...world } = await held();
+  await page.getByLabel('Newsletter (2)').uncheck();
+  await page.getByLabel('Reason').fill('only the product news');
+  await page.getByRole('button', { name: 'Approve these, reject the rest' }).click();
+  const status = page.getByRole('status');
+  expect(await status.innerText()).toMatch(
+    /Approved: 2 people[^]*2 people left out: approve the creation as well.\s+Not ticked: Newsletter.\s+Rejected: 2 people/,
+  );
+  expect(await status.innerText()).not.toMatch(/Still awaiting|approved already/);
+  await page.getByText('Nothing awaits a decision.').waitFor();
+
+  // Of newcomers alone, nothing can be approved without it.
+  const others = [ann, bob, 'eve@example.com', 'kim@example.com', 'lea@example.com'];
+  world.people(
+    [...others, 'max@example.com'].map((email) => ({ email, news: 'yes', product: 'yes' })),
+  );
+  expect((await world.call('sync')).code).toBe(3);
+  await page.reload();
+  await page.getByLabel('Newsletter (2)').uncheck();
+  await page.getByLabel('Reason').first().fill('only the product news');
+  await page.getByRole('button', { name: 'Approve these, reject the rest' }).click();
+  expect(await status.innerText()).toMatch(
+    /2 people must be created first[^]*Not ticked: Newsletter./,
+  );
+  await page.getByRole('heading', { name: /2 people await a decision/ }).waitFor();
+});
+
+test('of a plan that is decided in part, the page shows the limit of then, and no bar', async () => {
+  const { page } = await held();
+  await page.getByLabel('Product news (4)').uncheck();
+  await page.getByLabel('Reason').fill('the newsletter is right');
+  await page.getByRole('button', { name: 'Approve these', exact: true }).click();
+  await page.getByRole('heading', { name: /4 people await a decision/ }).waitFor();
+  const why = await page.locator('main').innerText();
+  expect(why).toContain('when a run held them, there were more than 1 in one run');
+  expect(why).toContain('a part is decided since');
+  expect(await page.locator('meter').count()).toBe(0);
+  await page.getByRole('row', { name: 'opt in Product news 2 awaits a decision' }).waitFor();
+  await page.getByRole('row', { name: /create Newsletter 2 approved by olga/ }).waitFor();
+});
+
 test('the measure is of the check that withheld the changes, and equal rows are one', async () => {
   const world = await mirrored();
   world.config({ contacts: named });

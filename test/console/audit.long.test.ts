@@ -63,7 +63,8 @@ test('the writes of a run are one line that unfolds, and a person has only their
   await page.getByLabel('Person: address').fill('p7@example.com');
   await page.getByRole('button', { name: 'Find', exact: true }).click();
   await page.waitForURL(/person=/);
-  expect(page.url()).not.toContain('p7');
+  // The key in the address is encrypted, and two letters may come by chance.
+  expect(decodeURIComponent(page.url())).not.toContain('p7@');
   expect(await items.count()).toBe(1);
   await items.getByText('create Newsletter').waitFor();
   await page.getByLabel('Person: address').fill('nobody@example.com');

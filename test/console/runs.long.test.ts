@@ -80,7 +80,13 @@ test('the overview draws the history, which is kept as long as the runs', async 
   expect(await page.evaluate('steps.count.slice(0, 5)')).toEqual([1, 2, 5, 10, 20]);
   expect(await page.getByText('None in this time: ').innerText()).toContain('Requests refused');
   const people = page.locator('figure', { hasText: 'People subscribed per channel' });
-  expect(await people.locator('figcaption').innerText()).toMatch(/\n2\n+as of /);
+  expect(await people.locator('.legend li').allInnerTexts()).toEqual(['ch_news 2']);
+  expect(await people.locator('summary').innerText()).toMatch(/as of \d+ \w+ \d{4}/);
+  const { width = 0, height = 0 } = (await people.locator('.u-over').boundingBox()) ?? {};
+  await people.locator('.u-over').hover({ position: { x: width - 2, y: height / 2 } });
+  await people.locator('.tip').waitFor();
+  expect(await people.locator('.tip').innerText()).toMatch(/^\d+ \w+ \d{4}, .*\nch_news: 2$/);
+  expect(await page.locator('.tip').filter({ visible: true }).count()).toBe(1);
   await people.getByText('The last values').click();
   expect(await people.locator('details tbody tr').first().innerText()).toMatch(/\t2$/);
   const optOuts = page.locator('figure', { hasText: 'Opt-outs per day' });
@@ -149,7 +155,9 @@ test('a first load shows its progress and the rate limits while it runs', async 
   const ended = world.call('backfill');
   await page.getByText('A run is in progress').waitFor();
   await page.getByLabel('Progress of the run').waitFor();
-  await limits.getByText('The run still needs').waitFor();
+  await limits.getByText(/left, done at about|left: not known yet/).waitFor();
+  // A run of another process tells only the limit that holds it up.
+  await limits.locator('tr', { hasText: 'contacts.enrol' }).getByText('now').waitFor();
   expect((await ended).code).toBe(0);
   await page.getByText('In sync').waitFor();
   await limits.getByText('No run is in progress.').waitFor();
@@ -158,7 +166,9 @@ test('a first load shows its progress and the rate limits while it runs', async 
   expect(await route.innerText()).toContain('4\t1 s\t–\t0 %');
   await limits.reload();
   const plot = limits.locator('figure', { hasText: 'contacts.enrol: requests per 1 s' });
-  expect(await plot.locator('figcaption').innerText()).toMatch(/\s[\d.]+ of 4\s+as of /);
+  const legend = await plot.locator('.legend li').allInnerTexts();
+  expect(legend).toEqual([expect.stringMatching(/^used [\d.]+$/), 'limit 4']);
+  expect(await plot.locator('summary').innerText()).toMatch(/as of \d+ \w+ \d{4}/);
   const [series] = await plot
     .locator('[data-plot]')
     .evaluateAll((all) => all.map((one) => JSON.parse(one.getAttribute('data-plot') ?? '').series));

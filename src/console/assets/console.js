@@ -57,8 +57,12 @@ for (const area of document.querySelectorAll('[data-refresh]')) {
   }, area.dataset.refresh * 1000);
 }
 
-const style = getComputedStyle(document.documentElement);
-const color = (name) => style.getPropertyValue(name).trim();
+// Colours follow the theme, so a canvas needs them as they are computed.
+const probe = document.body.appendChild(document.createElement('span'));
+function color(name) {
+  probe.style.color = `var(${name})`;
+  return getComputedStyle(probe).color;
+}
 const seriesColors = ['--plot-1', '--plot-2', '--plot-3', '--plot-4', '--plot-5', '--plot-6'];
 
 const dayAndMonth = new Intl.DateTimeFormat('en-GB', {
@@ -97,6 +101,7 @@ const values = {
   percent: (n) => `${n} %`,
   seconds: duration,
 };
+const shortCount = new Intl.NumberFormat('en', { notation: 'compact' });
 
 /** The sums of each series and those after it, so that bars stand upon each other. */
 function stacked(series, length) {
@@ -108,20 +113,44 @@ function stacked(series, length) {
   return rows.toReversed();
 }
 
-/** Draws a plot as pages/history.ts describes it. */
+/** Shows the values below the pointer, beside it; the other plots show only the moment. */
+function createTip(area, { x, unit, series, isDaily }) {
+  const tip = area.appendChild(document.createElement('div'));
+  tip.className = 'tip';
+  tip.hidden = true;
+  return ({ cursor: { idx, left }, over }) => {
+    tip.hidden = typeof idx !== 'number' || !over.matches(':hover');
+    if (tip.hidden) return;
+    const stated = series.filter(({ values: own }) => (own[idx] ?? null) !== null);
+    const when = inWords(isDaily ? dayAndMonth : dayAndTime, x[idx]);
+    const lines = stated.map(({ label, values: own }) => `${label}: ${values[unit](own[idx])}`);
+    tip.textContent = [when, ...lines].join('\n');
+    const isRight = left > over.clientWidth / 2;
+    const beside = over.offsetLeft + left + (isRight ? -tip.offsetWidth - 12 : 12);
+    tip.style.left = `${Math.max(0, beside)}px`;
+  };
+}
+
+/** Draws a plot as pages/history.ts describes it, in the colours of its legend. */
 function draw(area) {
-  const { x, from, to, unit, look, series } = JSON.parse(area.dataset.plot);
+  const shown = JSON.parse(area.dataset.plot);
+  const { x, from, to, unit, look, series } = shown;
   const axis = { stroke: color('--quiet'), grid: { stroke: color('--line'), width: 1 } };
-  const size = () => ({ width: area.clientWidth, height: 200 });
-  const words = values[unit];
+  const size = () => ({ width: area.clientWidth, height: 150 });
+  const words = unit === 'count' ? shortCount.format : values[unit];
   const isShort = to - from < 2 * daySeconds;
   const isBars = look === 'bars';
   const rows = isBars ? stacked(series, x.length) : series.map((one) => one.values);
+  const nameOf = (at) => (series[at].isLimit ? '--bad' : seriesColors[at % seriesColors.length]);
+  for (const item of area.parentElement.querySelectorAll('.legend li'))
+    item.style.setProperty('--series', `var(${nameOf(item.value)})`);
   const plot = new uPlot(
     {
       ...size(),
+      legend: { show: false },
       // All plots show the same time, and the same moment below the pointer.
       cursor: { sync: { key: 'history' } },
+      hooks: { setCursor: [createTip(area, shown)] },
       // A plot that begins at zero shows how large a change is.
       scales: {
         x: { range: () => [from, to] },
@@ -130,34 +159,31 @@ function draw(area) {
       axes: [
         {
           ...axis,
-          space: 70,
+          size: 28,
+          space: 60,
           values: (_, ticks) =>
             ticks.map((n) => inWords(isShort && !isMidnight(n) ? hour : dayAndMonth, n)),
         },
         {
           ...axis,
-          size: 60,
-          space: 30,
+          size: 54,
+          space: 28,
           incrs: steps[unit],
           values: (_, ticks) => ticks.map(words),
         },
       ],
       series: [
-        { value: (_, n) => (n === null ? '' : inWords(dayAndTime, n)) },
-        ...series.map(({ label, values: own, isLimit }, at) => ({
-          label,
-          stroke: color(isLimit ? '--bad' : seriesColors[at % seriesColors.length]),
-          ...(isLimit ? { dash: [6, 4] } : {}),
+        {},
+        ...series.map(({ isLimit }, at) => ({
+          stroke: color(nameOf(at)),
+          ...(isLimit && { dash: [6, 4] }),
           width: isBars ? 0 : 2,
-          ...(isBars
-            ? {
-                fill: color(seriesColors[at % seriesColors.length]),
-                paths: uPlot.paths.bars({ size: [0.6, 24, 2] }),
-              }
-            : {}),
+          ...(isBars && {
+            fill: color(nameOf(at)),
+            paths: uPlot.paths.bars({ size: [0.6, 24, 2] }),
+          }),
           spanGaps: true,
-          points: { show: !isBars && x.length < 40 },
-          value: (_, __, ___, nth) => ((own[nth] ?? null) === null ? '' : words(own[nth])),
+          points: { show: !isBars && !isLimit && x.length < 15 },
         })),
       ],
     },

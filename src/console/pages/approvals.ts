@@ -47,13 +47,17 @@ export const approvalsPage: Page = {
       const rehearsal = html`<div class="row">${rehearsalLink(request)}</div>`;
       if (!snapshot) return { title: 'Approvals', body: html`${nothing} ${rehearsal}` };
       const facts = readApprovals(snapshot, read, status);
+      const open = facts.plans
+        .map((plan) => ({ ...plan, causes: plan.causes.filter(({ isOpen }) => isOpen) }))
+        .filter(({ causes }) => causes.length > 0);
       const isOperator = request.user.role === 'operator';
       const forms = (id: string): Html | '' => {
         const [of, name = '', guard] = id.split(' ');
         if (of === 'cause') {
           const plan = facts.plans.find(({ held }) => held.plan === name);
           const cause = plan?.causes.find((one) => one.guard === guard);
-          return cause ? causeForms(request, name, cause) : '';
+          const isFirst = cause !== undefined && cause === open[0]?.causes[0];
+          return cause ? causeForms(request, name, cause, isFirst) : '';
         }
         if (of === 'rejected') {
           const label = 'Approve after all';
@@ -78,9 +82,6 @@ export const approvalsPage: Page = {
         return actionForm(request, { action: 'run-full', label: 'Run now' });
       };
       const reader = { ...readerOf(request, snapshot), forms };
-      const open = facts.plans
-        .map((plan) => ({ ...plan, causes: plan.causes.filter(({ isOpen }) => isOpen) }))
-        .filter(({ causes }) => causes.length > 0);
       const body = html`${sectionsHtml(approvedSections(facts, seen, config), reader)}
       ${open.map((plan) => {
         const { held, causes } = plan;
@@ -109,8 +110,13 @@ export const approvalsPage: Page = {
   },
 };
 
-/** Returns one form that decides about a cause, or about some channels of it. */
-function causeForms(request: PageRequest, plan: string, cause: WithheldPart): Html | '' {
+/** Returns one form that decides about a cause, or about some channels of it; one is prominent. */
+function causeForms(
+  request: PageRequest,
+  plan: string,
+  cause: WithheldPart,
+  isFirst: boolean,
+): Html | '' {
   const { guard, groups, open } = cause;
   const { configKey, recordType } = guardRows[guard];
   const isRejectable = !timedGuards.has(guard);
@@ -133,7 +139,8 @@ function causeForms(request: PageRequest, plan: string, cause: WithheldPart): Ht
     second: isOne ? reject : both,
     third: isOne ? undefined : reject,
   };
-  return actionForm(request, { ...form, action: 'approve', label: `Approve ${these}`, ...others });
+  const approve = { action: 'approve', label: `Approve ${these}`, isSecond: !isFirst };
+  return actionForm(request, { ...form, ...approve, ...others });
 }
 
 /** Returns the channels of what is open, or, for changes without a channel, the sorts of change. */

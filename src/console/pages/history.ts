@@ -66,6 +66,7 @@ export async function historySection(request: PageRequest, make: MakePlots): Pro
       if (unreadable(error)) return [];
       throw error;
     });
+  if (plots.length === 0) return noHistory;
   const shown = plots.filter(({ series }) =>
     series.some(({ values, isLimit }) => !isLimit && values.some((one) => one !== null && one > 0)),
   );
@@ -76,7 +77,6 @@ export async function historySection(request: PageRequest, make: MakePlots): Pro
     <details open data-wide>
       <summary><h2 id="history">History</h2></summary>
       <p class="filters">${Object.keys(ranges).map(link)}</p>
-      ${plots.length === 0 ? noHistory : ''}
       <div class="plots">${shown.map(figure)}</div>
       ${none.length === 0 ? '' : html`<p class="quiet">None in this time: ${none.join(' · ')}</p>`}
     </details>
@@ -199,7 +199,7 @@ const words: Readonly<Record<Plot['unit'], (value: number) => string>> = {
 };
 
 function figure(plot: Plot): Html {
-  const { title, x, unit, series } = plot;
+  const { title, x, unit, series, isDaily } = plot;
   const rounded = series.map((one) => ({
     ...one,
     values: one.values.map((value) => value && Math.round(value * 100) / 100),
@@ -212,29 +212,27 @@ function figure(plot: Plot): Html {
     instant((x[at] ?? 0) * 1000),
     ...series.map(({ values }) => format(values[at] ?? null)),
   ];
+  const newest = series.map(({ values }) => values.findLastIndex((one) => one !== null));
+  const then = instant((x[Math.max(...newest)] ?? 0) * 1000);
+  const legend = series.map(({ label, values, isLimit = false }, at) => {
+    const value = format(values[newest[at] ?? -1] ?? null);
+    const isShown = isLimit || values.some(Boolean);
+    return (
+      isShown && html`<li value="${at}" class="${isLimit && 'limit'}">${label} <b>${value}</b></li>`
+    );
+  });
   return html`<figure>
-    <figcaption>${title} ${newest(plot)}</figcaption>
+    <figcaption>${title}</figcaption>
+    <ol class="legend">
+      ${legend}
+    </ol>
     <div class="plot" data-plot="${data}" role="img" aria-label="${title}, as a plot"></div>
     <details>
-      <summary>The last values<span class="hidden"> of ${title}</span></summary>
+      <summary>
+        The last values<span class="hidden"> of ${title}</span>,
+        <small>${isDaily ? `on ${dayText(then)}` : html`as of ${timeOf(then)}`}</small>
+      </summary>
       ${sectionsHtml([{ table: { columns, rows: last.toReversed().map(row) } }], {})}
     </details>
   </figure>`;
-}
-
-/** Returns the newest value, of what limit, and as of when; bars are taken together. */
-function newest({ x, unit, look, series, isDaily }: Plot): Html {
-  const used = series.filter(({ isLimit }) => !isLimit);
-  const at = x.findLastIndex((_, nth) => used.some(({ values }) => (values[nth] ?? null) !== null));
-  const values = used.flatMap((one) => one.values[at] ?? []);
-  const shown = look === 'bars' ? [values.reduce((sum, one) => sum + one, 0)] : values;
-  const most = unit === 'count' && series.find(({ isLimit }) => isLimit)?.values[at];
-  const limit = most ? ` of ${words[unit](most)}` : '';
-  const then = instant((x[at] ?? 0) * 1000);
-  const when = html`<small
-    >${isDaily ? `on ${dayText(then)}` : html`as of ${timeOf(then)}`}</small
-  >`;
-  return shown.length > 3
-    ? when
-    : html`<b>${shown.map(words[unit]).join(' · ')}${limit}</b> ${when}`;
 }

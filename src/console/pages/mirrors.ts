@@ -128,10 +128,6 @@ export async function showMirrors(
     title: urgent === 0 ? well : needs,
     csrf,
     body: html`<div class="row">
-        <a href="/since">What has changed since yesterday</a>
-        ${fleets.length > 0 ? toWorkers : ''}
-      </div>
-      <div class="row">
         ${personForm('')}
         <form class="action" method="get" action="/">
           <input type="hidden" name="state" value="${state}" />
@@ -139,6 +135,8 @@ export async function showMirrors(
           <button class="second">Filter</button>
         </form>
         ${steeringForm(request, csrf, shown)}
+        <a href="/since">What has changed since yesterday</a>
+        ${fleets.length > 0 ? toWorkers : ''}
       </div>
       <div id="mirrors" data-refresh="10">
         <p class="filters">${link('', `All ${named.length}`)} ${counts}</p>

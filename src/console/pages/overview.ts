@@ -19,6 +19,7 @@ import {
 } from '../../views/status/status-sections.ts';
 import { consoleText, readerOf } from '../view/console-text.ts';
 import { actionForm, liveArea, progressLine } from '../view/form.ts';
+import type { Due } from '../../views/status/next-runs.ts';
 import { html, type Html, prose, sectionsHtml, tiles, timeOf } from '../../views/render/html.ts';
 import { names, numbers } from '../../views/sections.ts';
 import { linkTo, orFault, type Page, type PageRequest } from '../view/page.ts';
@@ -26,7 +27,8 @@ import type { PageStatusAndNext } from '../view/console-mirror.ts';
 import type { Standing } from '../../views/status/mirrors.ts';
 import { historySection, mirrorPlots, routePlots } from './history.ts';
 import { rehearsalLink } from './rehearsal.ts';
-import { type Attention, isExplained, mendingPages } from '../../views/status/attention.ts';
+import { type Attention, mendingPages, unexplained } from '../../views/status/attention.ts';
+import type { CurrentStatus } from '../../views/status/status-document.ts';
 
 /** The overview of a mirror. */
 export const overviewPage: Page = {
@@ -48,10 +50,14 @@ export function statusPieces(
   request: PageRequest,
   seen: PageStatusAndNext,
 ): Record<'state' | 'attention' | 'actions' | 'figures' | 'details', Html> {
+  const shown = unexplained(seen.status, seen.attention);
+  const main = mainAct(seen.status, shown);
   return {
     state: stateSection(seen),
-    attention: attentionPart(request, seen),
-    actions: html`<div class="row">${runForms(request, seen)} ${rehearsalLink(request)}</div>`,
+    attention: attentionPart(request, seen.status, shown, main),
+    actions: html`<div class="row">
+      ${runForms(request, seen, main)} ${rehearsalLink(request)}
+    </div>`,
     figures: figures(request, seen),
     details: isUnreadable(seen) ? html`` : details(request, seen),
   };
@@ -91,22 +97,22 @@ function stateSection(seen: Standing): Html {
 }
 
 /** Returns what the one prominent button does: end the pause, mend what is worst, or run. */
-function mainAct(seen: Standing): string {
-  if (seen.status.paused) return 'resume';
-  const mended = shownLines(seen).find(({ code }) => mendingPages[code] ?? code === 'quarantined');
+function mainAct({ paused }: CurrentStatus, shown: readonly Attention[]): string {
+  if (paused) return 'resume';
+  const mended = shown.find(({ code }) => mendingPages[code] ?? code === 'quarantined');
   return mended?.code ?? 'run-full';
 }
 
 const pausing = { action: 'pause', label: 'Pause', needsReason: true };
 const stopping = { action: 'pause-stop', label: 'Pause and stop the run', isGrave: true };
 
-function runForms(request: PageRequest, seen: Standing): Html | '' {
+function runForms(request: PageRequest, { status }: Standing, main: string): Html | '' {
   if (request.user.role !== 'operator') return '';
-  const { running, paused } = seen.status;
+  const { running, paused } = status;
   const resume = { action: 'resume', label: 'End the pause', needsReason: 'optional' } as const;
   const stop = { ...stopping, label: 'Stop the run', needsReason: true };
   if (paused) return html`${running && actionForm(request, stop)} ${actionForm(request, resume)}`;
-  const isSecond = mainAct(seen) !== 'run-full';
+  const isSecond = main !== 'run-full';
   const runs = html`${actionForm(request, { action: 'run-full', label: 'Run now', isSecond })}
   ${actionForm(request, { action: 'run-fast', label: 'Fast run', isSecond: true })}`;
   return html`${!running && runs}
@@ -120,32 +126,23 @@ function runForms(request: PageRequest, seen: Standing): Html | '' {
     </details>`;
 }
 
-/** Returns what needs attention, without runs that failed because of an outage that is told. */
-function shownLines({ status, attention }: Standing): readonly Attention[] {
-  const ends = ['disk', 'key', 'platform', 'contacts'];
-  const going = status.outages.filter(
-    ({ part, endedAt }) => endedAt === null && ends.includes(part),
-  );
-  return attention.filter(
-    ({ code, since }) => code !== 'run_failed' || since === null || !isExplained(going, since),
-  );
-}
-
-function attentionPart(request: PageRequest, seen: Standing): Html {
-  const { status, attention } = seen;
-  if (attention.length === 0) {
+function attentionPart(
+  request: PageRequest,
+  status: CurrentStatus,
+  shown: readonly Attention[],
+  main: string,
+): Html {
+  if (shown.length === 0) {
     return html`<p class="quiet">${status.mirror}: ${consoleText(request, calmWords(status))}.</p>`;
   }
   // What awaits approval is decided on a page, and not by the command that the text names.
-  const lines = shownLines(seen).map((one) =>
-    attentionItem(one.code === 'held' ? { ...one, fix: '' } : one),
-  );
+  const lines = shown.map((one) => attentionItem(one.code === 'held' ? { ...one, fix: '' } : one));
   const pages = new Set<string>();
   const forms = (code: string): Html | '' => {
     const page = mendingPages[code] ?? code;
     if (pages.has(page)) return '';
     pages.add(page);
-    return remedy(request, code, mainAct(seen) !== code);
+    return remedy(request, code, main !== code);
   };
   return html`<section class="attention" aria-label="What needs attention">
     <h2>What needs attention</h2>
@@ -181,26 +178,32 @@ function figures(request: PageRequest, { status, next }: PageStatusAndNext): Htm
   const approved = total('ready');
   // Nothing is due next while no worker begins anything.
   const isDue = !status.paused && next.unknown === undefined;
-  const [first] = next.due;
-  const tick = first?.run === 'templates' ? 'run for templates' : first && tickWords(first.run);
-  const what = first?.run === 'full' || first?.run === 'fast' ? `${tick} run` : tick;
-  const leftMs = first ? Date.parse(first.at) - Date.parse(status.at) : 0;
-  const overdue = status.running ? 'after this run' : 'now';
-  const due = first
-    ? ([
-        leftMs > 0 ? `in ${range(leftMs)}` : overdue,
-        html`next ${what}: ${timeOf(first.at)}`,
-        'runs',
-      ] as const)
-    : (['–', 'nothing is scheduled', 'runs'] as const);
   const all = [
+    ...(status.running ? [[...restTile(status), 'limits'] as const] : []),
     [recorded ? withCommas(recorded.contacts) : '–', 'people recorded', 'people'],
     [withCommas(total('undecided')), 'await a decision', 'approvals'],
     ...(approved > 0 ? [[withCommas(approved), 'approved, wait for a run', 'approvals']] : []),
     [withCommas(problemCount(status)), 'records with a problem', 'problems'],
-    ...(isDue ? [due] : []),
+    ...(isDue && next.due[0] ? [dueTile(next.due[0], status)] : []),
   ] as const;
   return tiles(all.map(([value = '', of = '', path]) => [value, of, linkTo(request, path)]));
+}
+
+/** Shows how long the run in progress still takes. */
+function restTile({ at, running }: CurrentStatus) {
+  const leftMs = running?.leftMs ?? null;
+  const end = timeOf(instant(Date.parse(at) + (leftMs ?? 0)));
+  return leftMs === null
+    ? (['–', 'left: not known yet'] as const)
+    : ([lasting(leftMs), html`left, done at about ${end}`] as const);
+}
+
+function dueTile({ run, at }: Due, status: CurrentStatus) {
+  const tick = run === 'templates' ? 'run for templates' : tickWords(run);
+  const leftMs = Date.parse(at) - Date.parse(status.at);
+  const overdue = status.running ? 'after this run' : 'now';
+  const what = html`next ${tick}${(run === 'full' || run === 'fast') && ' run'}: ${timeOf(at)}`;
+  return [leftMs > 0 ? `in ${range(leftMs)}` : overdue, what, 'runs'] as const;
 }
 
 function details(request: PageRequest, { status, next }: PageStatusAndNext): Html {
@@ -245,37 +248,40 @@ export function limitPieces(
 ): Record<string, Html> {
   const unread = attention.find(({ code }) => code === 'snapshot_unreadable');
   const { running, limits: stored } = status;
-  const now = mirror.limits();
   // The requests used in this window by everybody are known only to the process that sends some.
-  type Row = (typeof stored)[number] & { used?: number | undefined };
+  type Row = (typeof stored)[number] & { used?: string | undefined };
   const rows = new Map(stored.map((one): [string, Row] => [one.route, one]));
-  for (const [route, { limit, windowMs, left, others }] of Object.entries(now)) {
+  for (const [route, { limit, windowMs, left, others }] of Object.entries(mirror.limits())) {
     if (limit === undefined || windowMs === undefined) continue;
-    const used = left === undefined ? undefined : Math.max(0, limit - left);
+    const used = left === undefined ? undefined : withCommas(Math.max(0, limit - left));
     rows.set(route, { route, limit, windowMs, others, used, at: 'now' });
   }
-  const leftMs = running?.leftMs ?? null;
-  const end = timeOf(instant(Date.parse(status.at) + (leftMs ?? 0)));
-  const left = leftMs === null ? 'not known yet' : html`about ${lasting(leftMs)}, until ${end}`;
+  // A run of another process tells the limit that holds it up, and how fast it is.
+  const { limit: slowest = null, perSecond = null } = running ?? {};
+  if (slowest && rows.get(slowest.route)?.used === undefined) {
+    const { route, limit, windowMs } = slowest;
+    const pace = Math.min(limit, Math.round(((perSecond ?? 0) * windowMs) / 1000));
+    const used = perSecond === null ? undefined : `about ${withCommas(pace)}`;
+    rows.set(route, { ...slowest, others: rows.get(route)?.others ?? 0, used, at: 'now' });
+  }
   const run = running
-    ? html`${progressLine(status)}
-        <p>The run still needs: <b>${left}</b>.</p>`
+    ? html`${tiles([restTile(status)])} ${progressLine(status)}`
     : html`<p class="quiet">No run is in progress.</p>`;
   const columns = [
     names('Route'),
     numbers('Limit'),
     numbers('Window'),
-    numbers('Used now'),
+    numbers('Used'),
     numbers('By others'),
     'Seen',
   ];
   const routes = [...rows.values()]
     .toSorted((a, b) => a.route.localeCompare(b.route))
-    .map(({ route, limit, windowMs, used, others, at }) => [
+    .map(({ route, limit, windowMs, used = '–', others, at }) => [
       route,
       withCommas(limit),
       range(windowMs),
-      used === undefined ? '–' : withCommas(used),
+      used,
       `${Math.round(others * 100)} %`,
       at,
     ]);

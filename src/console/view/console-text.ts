@@ -22,6 +22,7 @@ const places: Readonly<Record<string, readonly [path: string, text: string]>> = 
   explain: ['people', 'the page of the person'],
   runs: ['runs', 'the page Runs'],
   sync: ['', '“Run now” on the overview'],
+  backfill: ['', '“Run now” on the overview'],
   resume: ['', '“End the pause” on the overview'],
   status: ['', 'the overview'],
   check: ['configuration', 'the page Configuration'],

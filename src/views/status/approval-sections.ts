@@ -146,6 +146,9 @@ export function readApprovals(
   const approvals = new Map(inForce.map((one) => [one.id, one]));
   const asked = storedReasons(meta);
   const named = status.held.map(({ plan }) => plan);
+  const rejected = new Map(
+    holds.rejections().map(({ id }) => [id, holds.groups({ list: id, approvals: [] })]),
+  );
   // A run that reads a part shows in its plan what an earlier plan shows, too.
   const isShownElsewhere = (plan: string, guard: GuardClass): boolean =>
     named.some(
@@ -163,17 +166,23 @@ export function readApprovals(
       const isOpen = held.undecided[guard] > 0 && groups.some(({ approval }) => approval === null);
       const open = held.undecided[guard];
       const found = asked[guard] ?? {};
+      // The figures that a run found are of all that it held.
+      const isPart =
+        groups.some(({ approval }) => approval !== null) ||
+        [...rejected.values()].flat().some((group) => group.guard === guard);
+      const { first = '' } = found;
+      const then = `when a run held them, there were ${first}; a part is decided since`;
       // It is undefined if no run has said why the guard withholds them.
       const reason =
         found.asked ??
-        (found.first === undefined || held.undoes !== undefined
+        (first === '' || held.undoes !== undefined
           ? heldReason(snapshot, guard)?.reason
-          : sayHeld(guard, open, found.first));
+          : sayHeld(guard, open, isPart ? then : first));
       const kind = guardRows[guard].recordType;
       const examples = holds
         .examples({ list: held.plan, approvals: ids, guard })
         .map((key) => ({ record: { kind, key }, name: names({ kind, key }) }));
-      return [{ guard, open, isOpen, reason, found, groups, compared, examples }];
+      return [{ guard, open, isOpen, isPart, reason, found, groups, compared, examples }];
     });
     return { held, causes };
   });
@@ -193,9 +202,7 @@ export function readApprovals(
     waiting,
     lately: holds.decidedLately(approvalsShown),
     /** What is rejected, by the hash of the part. */
-    rejected: new Map(
-      holds.rejections().map(({ id }) => [id, holds.groups({ list: id, approvals: [] })]),
-    ),
+    rejected,
   };
 }
 
@@ -213,7 +220,7 @@ export function openWords(causes: readonly WithheldPart[]): string {
 /** Shows a cause: why the changes are withheld, how many of each sort, and what was before. */
 export function causeSections(
   { held: { plan, optOutsUntil } }: ShownPlan,
-  { guard, open, reason, found, groups, compared, examples }: WithheldPart,
+  { guard, open, isPart, reason, found, groups, compared, examples }: WithheldPart,
   { approvals, now }: ApprovalFacts,
   { guards }: Config,
 ): Section[] {
@@ -222,7 +229,7 @@ export function causeSections(
   const isStated = timedGuards.has(guard);
   const changes = groups.reduce((sum, { n }) => sum + n, 0);
   const { people = open, of = 0, most = 0, by = 'run' } = found;
-  const isMeasured = of > 0 && found.asked === undefined;
+  const isMeasured = of > 0 && found.asked === undefined && !isPart;
   const share = Math.round((100 * people) / Math.max(1, of));
   const whose = by === 'withdrawn' ? 'people whose opt-out the CRM had stated' : words.of;
   const limit =
@@ -232,11 +239,15 @@ export function causeSections(
   const cause = `This is ${causes[by] ?? words.cause}.`;
   const why = reason === undefined ? '' : reason.replace(/(?<!\?)$/, '.');
   // Several rows of the store may read alike.
-  const rows = Map.groupBy(compared, (one) =>
-    JSON.stringify([one.part, beforeWords(one), nowWords(one)]),
-  );
-  const eachChange =
-    changes === open ? '' : `These are ${counted(changes, 'change')}: one in each channel.`;
+  const rows = new Map<string, Text[]>();
+  const counts = new Map<string, number>();
+  for (const one of compared) {
+    const [before, now] = [beforeWords(one), nowWords(one)];
+    const alike = [one.part, before, now].join('\n');
+    const n = (counts.get(alike) ?? 0) + one.n;
+    counts.set(alike, n);
+    rows.set(alike, [one.part === '' ? '–' : { channel: one.part }, before, now, withCommas(n)]);
+  }
   return [
     {
       title: `${words.heading} · ${countWords(recordType, open)}`,
@@ -244,14 +255,13 @@ export function causeSections(
         `${why} ${cause}`.trim(),
         by !== 'withdrawn' && {
           tone: 'quiet',
-          text: isMeasured ? `${limit}.` : `${limit}; this is ${withCommas(open)}.`,
+          text: isMeasured || isPart ? `${limit}.` : `${limit}; this is ${withCommas(open)}.`,
         },
         isStated &&
           optOutsUntil !== null &&
           `From ${optOutsUntil} on (in ${range(Math.max(0, Date.parse(optOutsUntil) - now))}), ` +
             'those that the CRM still states are applied without approval.',
         isStated && unrejectable,
-        eachChange !== '' && eachChange,
       ),
       ...(isMeasured && {
         measure: {
@@ -263,16 +273,19 @@ export function causeSections(
           most,
         },
       }),
-      table: {
-        columns: ['Change', 'Channel', numbers('Changes'), 'State'],
-        rows: groups.map(({ op, part, n, approval }) => {
-          const who = approval === null ? undefined : approvals.get(approval);
-          const state = `approved${who ? byWords(who) : ''}, waits for the next run`;
-          const channel = part === '' ? '–' : { channel: part };
-          const is = approval === null ? 'awaits a decision' : state;
-          return [changeName(op, false), channel, withCommas(n), is];
-        }),
-      },
+      // What was before says the same of people about whom nobody has decided.
+      ...((isPart || recordType === 'template') && {
+        table: {
+          columns: ['Change', 'Channel', numbers('Changes'), 'State'],
+          rows: groups.map(({ op, part, n, approval }) => {
+            const who = approval === null ? undefined : approvals.get(approval);
+            const state = `approved${who ? byWords(who) : ''}, waits for the next run`;
+            const channel = part === '' ? '–' : { channel: part };
+            const is = approval === null ? 'awaits a decision' : state;
+            return [changeName(op, false), channel, withCommas(n), is];
+          }),
+        },
+      }),
     },
     ...(recordType === 'contact'
       ? [
@@ -283,18 +296,7 @@ export function causeSections(
             }),
             table: {
               columns: ['Channel', 'Before', 'Now in the CRM', numbers('Changes')],
-              rows: [...rows.values()].flatMap(([one, ...others]) =>
-                one
-                  ? [
-                      [
-                        one.part === '' ? '–' : { channel: one.part },
-                        beforeWords(one),
-                        nowWords(one),
-                        withCommas(others.reduce((sum, { n }) => sum + n, one.n)),
-                      ],
-                    ]
-                  : [],
-              ),
+              rows: [...rows.values()],
             },
           },
         ]
@@ -306,6 +308,7 @@ export function causeSections(
         [
           ...examples.flatMap((one, at): Span[] => [at === 0 ? 'For example ' : ', ', one]),
           examples.length === 0 ? '' : '. ',
+          changes === open ? '' : `These are ${counted(changes, 'change')}: one in each channel. `,
           { page: `approvals/${plan}?guard=${guard}`, text: `All ${counted(changes, 'change')}` },
         ],
       ],

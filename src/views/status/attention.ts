@@ -485,6 +485,15 @@ export function isExplained(outages: readonly ToldOutage[], failedAt: string): b
   });
 }
 
+/** Returns what needs attention, without runs that failed because of an outage that is told. */
+export function unexplained({ outages }: CurrentStatus, all: readonly Attention[]): Attention[] {
+  const ends = ['disk', 'key', 'platform', 'contacts'];
+  const going = outages.filter(({ part, endedAt }) => endedAt === null && ends.includes(part));
+  return all.filter(
+    ({ code, since }) => code !== 'run_failed' || since === null || !isExplained(going, since),
+  );
+}
+
 /** A run ends some time after what made it fail. */
 const slackMs = 60_000;
 

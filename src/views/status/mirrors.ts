@@ -19,6 +19,7 @@ import {
   outageLines,
   outageReason,
   rank,
+  unexplained,
   unreadable,
   worstFirst,
 } from './attention.ts';
@@ -178,8 +179,8 @@ export function fixOf(one: Standing): string {
 
 /** The shortest words for what is wrong, and since when. */
 function causeWords(one: Standing): string {
-  const { status, attention } = one;
-  const [worst, ...others] = attention;
+  const { status } = one;
+  const [worst, ...others] = unexplained(status, one.attention);
   if (!worst || stateOf(one) === 'first') return exceptions(status);
   const words = causes[worst.code]?.[1];
   if (words === undefined) return worst.text;
