@@ -299,6 +299,20 @@ describe('--out', () => {
     expect(decided(standing({ entries, desired: says(NOON + 864_000_000) }))).toEqual([]);
   });
 
+  test('ended by the CRM, marks the opt-in of its own channel alone', () => {
+    const yesTo = wish({ newsletter: 'yes', product: 'yes' });
+    const body = canonicalJson({ ...Object(JSON.parse(yesTo.body)), consentAt: NOON - 5_000 });
+    const entries = [entry('operator', { part: NEWS, by: NOON - 10_000 })];
+    const { changes } = contacts().decide(
+      states({ desired: [{ ...yesTo, body }], entries, observed: [shown()] }),
+    );
+    const since = changes.map(({ part, body: marks }) => [part, JSON.parse(marks).since]);
+    expect(since).toEqual([
+      [NEWS, NOON - 5_000],
+      [PRODUCT, undefined],
+    ]);
+  });
+
   test('touches no contact of a person who is gone from the CRM', () => {
     expect(decided(standing({ desired: [], observed: [shown({ news: 'opt_in' })] }))).toEqual([]);
   });

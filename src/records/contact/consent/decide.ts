@@ -23,6 +23,7 @@ import {
   isOperators,
   laterWill,
 } from './own-opt-outs.ts';
+import { replacedBy } from './past-consent.ts';
 import { isDoubtful, leftSince } from './platform-opt-outs.ts';
 import { elsewhereOf, renamedTargets, hiddenOptOuts } from './renamed-contact.ts';
 import {
@@ -232,7 +233,9 @@ function markEnrolments(decision: Decision, facts: PersonFacts): void {
     const isOut = is?.made !== undefined || is?.settled !== undefined;
     const changed = isOut ? shown[0]?.changed : undefined;
     const newer = newerWill(facts, change.part);
-    const since = states.entries.some(isOperators) ? laterWill(states, change.part) : undefined;
+    const parts = [change.part, replacedBy(change.part, facts.rules, facts.now.outgrown)];
+    const isAbout = (entry: Entry) => isOperators(entry) && parts.includes(entry.part);
+    const since = states.entries.some(isAbout) ? laterWill(states, change.part) : undefined;
     const past = facts.former.map(({ channels }) => channels[change.part]);
     const now = facts.now.channels[change.part];
     const withdraws = withdrawsStated(change.part, now, past, states) || undefined;
