@@ -196,3 +196,14 @@ export function codeOf(error: unknown): string {
 export function isExpected(error: unknown): error is ExpectedError {
   return error instanceof ExpectedError;
 }
+
+/** Returns the expected error that `work` throws, if any. Rethrows unexpected errors. */
+export async function failureOf(work: () => Promise<void>): Promise<ExpectedError | undefined> {
+  try {
+    await work();
+    return undefined;
+  } catch (error) {
+    if (!isExpected(error)) throw error;
+    return error;
+  }
+}

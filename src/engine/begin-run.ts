@@ -27,10 +27,26 @@ import { undoneRun } from './context/undo-run.ts';
 import { untilDone, createGroupCommit } from './context/work-in-parts.ts';
 
 /**
- * Begins a run that has found nothing yet: clears staging and, if it writes, stores it. It must be
- * ended with `endRun`.
+ * Runs `work` as a run that has found nothing yet: clears staging and, if it writes, stores that it
+ * began. The run ends whatever the outcome; what it has read stays in staging.
  */
-export function beginRun(mirror: Mirror, options: RunOptions): RunResults {
+export async function inRun<T>(
+  mirror: Mirror,
+  options: RunOptions,
+  work: (found: RunResults) => Promise<T>,
+): Promise<T> {
+  const found = beginRun(mirror, options);
+  try {
+    return await work(found);
+  } finally {
+    found.lock?.release();
+    mirror.snapshot.staging.unchanged.clear();
+    mirror.requestLog?.setRun(undefined);
+    mirror.locks.end(found.run.id);
+  }
+}
+
+function beginRun(mirror: Mirror, options: RunOptions): RunResults {
   const { snapshot, locks, approvers } = mirror;
   const { writes, approve } = options;
   if (approve && approvers) throw needsSignature(approvers, approve.plan);
@@ -117,12 +133,6 @@ export function beginRun(mirror: Mirror, options: RunOptions): RunResults {
     verdict: noVerdict,
     failure: undefined,
   };
-}
-
-/** Ends a run, whatever its outcome. What it has read stays in staging. */
-export function endRun({ mirror, run }: Pick<RunResults, 'mirror' | 'run'>): void {
-  mirror.requestLog?.setRun(undefined);
-  mirror.locks.end(run.id);
 }
 
 /** Stores that the run began. Returns the cursor. Call it within a transaction. */

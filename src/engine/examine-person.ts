@@ -9,7 +9,7 @@ import { decideChanges, type RunGate } from './plan/decide-changes.ts';
 import { isInForce, quarantineOf } from './context/circuit-breaker.ts';
 import type { Mirror, RunOptions } from './context/mirror-context.ts';
 import { readSource, type SourceRead } from './read/source-read.ts';
-import { beginRun, endRun } from './begin-run.ts';
+import { inRun } from './begin-run.ts';
 import { lookUp } from './observe/observe-platform.ts';
 import { type Findings, noFindings } from './context/run-results.ts';
 import { statesOf } from './read/record-states.ts';
@@ -35,17 +35,15 @@ export async function examine(
   mirror: Mirror,
   { key, offline, ...options }: Examination,
 ): Promise<Examined | undefined> {
-  const mode = { single: key };
-  const started = beginRun(mirror, { ...options, mode, writes: false, only: 'contacts' });
-  try {
-    const { tally, begun } = started;
-    const { meta, retryLater } = mirror.snapshot;
+  const { contacts } = mirror;
+  if (!contacts) return undefined;
+  const how: RunOptions = { ...options, mode: { single: key }, writes: false, only: 'contacts' };
+  return inRun(mirror, how, async ({ run: started, tally }) => {
+    const { meta, retryLater, candidates, staging } = mirror.snapshot;
     // A run that writes nothing ignores the quarantine, but the result describes the next run that
     // writes.
     const quarantined = isInForce(quarantineOf(meta), mirror.clock.now());
-    const run = { ...started.run, quarantined };
-    const { contacts } = begun;
-    if (!contacts) return undefined;
+    const run = { ...started, quarantined };
     const source = await attempt(readSource(run, contacts));
     const certified = 'complete' in source && source.complete;
     const lost = new Set(retryLater.parts('contact').map((one) => one.part));
@@ -57,22 +55,13 @@ export async function examine(
     };
     const unread = offline ? 'not asked' : await attempt(look());
     const states = statesOf(run, { key, known });
-    run.snapshot.candidates.add('contact', key);
+    candidates.add('contact', key);
     const keptBack: Examined['keptBack'] = [];
     const onKeptBack = (change: Change, gate: RunGate) => void keptBack.push({ change, gate });
     await decideChanges({ run, contacts, known, tally, onKeptBack });
     const decision = contacts.decide(states);
-    return {
-      source,
-      unread,
-      states,
-      decision,
-      sends: [...run.snapshot.staging.planned()],
-      keptBack,
-    };
-  } finally {
-    endRun(started);
-  }
+    return { source, unread, states, decision, sends: [...staging.planned()], keptBack };
+  });
 }
 
 async function attempt<T>(work: Promise<T>): Promise<T | ExpectedError> {

@@ -29,6 +29,7 @@
  */
 import {
   Busy,
+  failureOf,
   Interrupted,
   Invalid,
   isExpected,
@@ -41,7 +42,7 @@ import { counted } from '../domain/values/counted.ts';
 import { bindAccount, keepBinding } from './account/account-binding.ts';
 import { apply, recover } from './apply/apply-changes.ts';
 import { sendablePeople } from './apply/sendable-people.ts';
-import { abandonLeftovers, beginRun, endRun } from './begin-run.ts';
+import { abandonLeftovers, inRun } from './begin-run.ts';
 import {
   isRecord,
   type Mirror,
@@ -83,7 +84,7 @@ import { forecastRun, readPlan, viewPlan } from './plan/plan-summary.ts';
 import { keepDuplicates, readContacts, readPerson } from './read/partial-read.ts';
 import { readingOf } from './read/record-states.ts';
 import { listInvalid, listUnread, readSource, sayMissing } from './read/source-read.ts';
-import type { Plan, Summary } from './report/run-summary.ts';
+import type { Summary } from './report/run-summary.ts';
 import {
   decideTemplates,
   listTemplates,
@@ -100,106 +101,105 @@ const mostRounds = 3;
  * errors.
  */
 export async function run(mirror: Mirror, options: RunOptions): Promise<Summary> {
-  const found = beginRun(mirror, options);
-  try {
+  return inRun(mirror, options, async (found) => {
     try {
-      await work(found);
+      found.failure = await failureOf(async () => work(found));
+      const summary = await finishRun(found);
+      if (found.failure instanceof Invalid || found.failure instanceof Busy) throw found.failure;
+      return summary;
     } catch (error) {
-      if (!isExpected(error)) throw error;
-      found.failure = error;
+      invalidateCursorAfter(found);
+      throw error;
     }
-    const summary = await finishRun(found);
-    if (found.failure instanceof Invalid || found.failure instanceof Busy) throw found.failure;
-    return summary;
-  } catch (error) {
-    invalidateCursorAfter(found);
-    throw error;
-  } finally {
-    found.lock?.release();
-    mirror.snapshot.staging.unchanged.clear();
-    endRun(found);
-  }
+  });
 }
 
 async function work(found: RunResults): Promise<void> {
   const { options, breaker } = found;
-  const { writes, stop, agrees, shows } = options;
-  const isAboutOne = onlyKey(options) !== undefined;
-
-  if (isAboutOne) await readOne(found);
-  else await readAll(found);
-
-  for (let round = 1; ; round += 1) {
-    await decide(found, round);
-    if (round === 1) {
-      await summarizePlan(found);
-      if (writes) agreeToPlan(found);
-    }
-    await judge(found, round);
-    if (shows) await shows(await viewPlan(found.run), round);
-    if (!writes) break;
-    // What was agreed to is one plan, so there is no further one.
-    if (round > (agrees ? 1 : mostRounds)) {
-      const left = found.run.snapshot.guarded.countPassing();
-      const reason = `${counted(left, 'change')} could not be made in this run`;
-      const { undo } = found.run;
-      const fix = undo ? `run \`crm-mirror undo ${undo.run}\` again` : 'run again';
-      if (left > 0) found.reasons.push({ code: 'changes-left', reason, fix });
-      break;
-    }
-    await commit(found, round);
+  const { writes, stop } = options;
+  await recoverEarlier(found);
+  if (!isRecord(options.mode)) await readSources(found);
+  await observe(found);
+  for (let round = 1; await plan(found, round); round += 1) {
     await applyInSlices(found);
-    if (stop.aborted || breaker.stopped()) break;
     // Has the run learned something that requires another decision?
     const { candidates } = found.run.snapshot;
     const isNew = (kind: RecordTypeName) => candidates.next(kind, '', 1).length > 0;
-    if (!kindsIn(found.parts).some(isNew)) break;
+    if (stop.aborted || breaker.stopped() || !kindsIn(found.parts).some(isNew)) break;
   }
-  if (!writes || isAboutOne || stop.aborted) return;
   const { run, parts, known } = found;
-  await keepDuplicates(run, parts.contacts, findingsOf(known, 'contact'), 'done');
+  if (writes && onlyKey(run) === undefined && !stop.aborted)
+    await keepDuplicates(run, parts.contacts, findingsOf(known, 'contact'), 'done');
 }
 
-/** Reads all of the CRM, or what has changed, and observes the platform. */
-async function readAll(found: RunResults): Promise<void> {
-  const { mirror, run, options, begun } = found;
-  const { writes, mode, onlyPeople } = options;
-  if (writes) await writeAuditLog(run);
-  if (writes) await abandonLeftovers(run, begun);
-  sayAsking(found);
-  found.notes.push(...(await bindAccount(run, mirror.account)));
-  if (writes) await recoverAll(found, { toBeListed: mode !== 'fast' });
-  await readSources(found);
-  await observeAll(found);
+/**
+ * The number of a round, from 1; `reread` plans the rest of a round after the CRM has changed. That
+ * approves nothing, and leaves templates as they are planned.
+ */
+type Round = number | 'reread';
+
+/** Decides, judges, and writes to the journal what may be sent. Returns whether to send it. */
+async function plan(found: RunResults, round: Round): Promise<boolean> {
+  const { writes, agrees, shows } = found.options;
+  await decide(found, round);
+  if (round === 1) await summarizePlan(found);
+  await judge(found, round);
+  if (round !== 'reread') await shows?.(await viewPlan(found.run), round);
+  if (!writes) return false;
+  // What was agreed to is one plan, so there is no further one.
+  if (round !== 'reread' && round > (agrees ? 1 : mostRounds)) {
+    const left = found.run.snapshot.guarded.countPassing();
+    const reason = `${counted(left, 'change')} could not be made in this run`;
+    const { undo } = found.run;
+    const fix = undo ? `run \`crm-mirror undo ${undo.run}\` again` : 'run again';
+    if (left > 0) found.reasons.push({ code: 'changes-left', reason, fix });
+    return false;
+  }
+  await commit(found, round);
+  return true;
+}
+
+/** Handles what earlier runs have left. A run about one person locks the person first. */
+async function recoverEarlier(found: RunResults): Promise<void> {
+  const { mirror, begun, options } = found;
+  const { writes, mode } = options;
+  const isAboutAll = onlyKey(options) === undefined;
+  if (isAboutAll && writes) {
+    await writeAuditLog(found.run);
+    await abandonLeftovers(found.run, begun);
+  }
+  if (isAboutAll) sayAsking(found);
+  found.notes.push(...(await bindAccount(found.run, mirror.account)));
+  await lockPerson(found);
+  if (writes) await recoverAll(found, { toBeListed: isAboutAll && mode !== 'fast' });
+}
+
+/** Observes the platform, and finds who needs a decision. */
+async function observe(found: RunResults): Promise<void> {
+  const { mirror, run, options, lock } = found;
+  const { contacts } = found.parts;
+  const { writes, onlyPeople } = options;
+  const key = onlyKey(run);
+  if (key === undefined) await observeAll(found);
+  else if (contacts) {
+    const single = { key, known: findingsOf(found.known, 'contact'), lock };
+    await sideBySide(found, { contact: async () => observePerson(run, contacts, single) });
+  }
   const listings = [...found.known.values()].flatMap(({ listing }) => listing ?? []);
   if (writes) keepBinding(run.snapshot, mirror.account, listings);
-  if (run.canary && !run.undo && !onlyPeople) await readCanaries(found);
-  await findPeople(found);
+  if (run.canary && !run.undo && !onlyPeople && key === undefined) await readCanaries(found);
+  if (found.parts.contacts) {
+    const read = findingsOf(found.known, 'contact');
+    const absenceCounts = await countAbsences(run, found.parts.contacts, read);
+    keepFindings(found, 'contact', { ...read, absenceCounts });
+    await selectPeople(found, found.parts.contacts);
+  }
   if (found.parts.templates) {
     const findings = findingsOf(found.known, 'template');
     await addCandidates(run, 'template', { absent: true, findings });
   }
-  if (!writes) return;
-  await keepDuplicates(run, found.parts.contacts, findingsOf(found.known, 'contact'), 'read');
-}
-
-/** Reads and observes one person, who is locked from now on. */
-async function readOne(found: RunResults): Promise<void> {
-  const { mirror, options } = found;
-  const { writes, mode } = options;
-  found.notes.push(...(await bindAccount(found.run, mirror.account)));
-  await lockPerson(found);
-  if (writes) await recoverAll(found, { toBeListed: false });
-  if (!isRecord(mode)) await readSources(found);
-  const { run, known, lock, parts } = found;
-  const { contacts } = parts;
-  const key = onlyKey(run);
-  if (contacts && key !== undefined) {
-    const single = { key, known: findingsOf(known, 'contact'), lock };
-    await sideBySide(found, { contact: async () => observePerson(run, contacts, single) });
-  }
-  if (writes) keepBinding(run.snapshot, mirror.account, []);
-  await findPeople(found);
+  if (writes && key === undefined)
+    await keepDuplicates(run, found.parts.contacts, findingsOf(found.known, 'contact'), 'read');
 }
 
 /**
@@ -360,19 +360,6 @@ async function readCanaries(found: RunResults): Promise<void> {
   }
 }
 
-/** Counts absences, and finds the people who need a decision. */
-async function findPeople(found: RunResults): Promise<void> {
-  const { run, parts, known } = found;
-  const { contacts } = parts;
-  if (!contacts) return;
-  const read = findingsOf(known, 'contact');
-  keepFindings(found, 'contact', {
-    ...read,
-    absenceCounts: await countAbsences(run, contacts, read),
-  });
-  await selectPeople(found, contacts);
-}
-
 /** Finds the people who need a decision, and the channels that are lost on the platform. */
 async function selectPeople(found: RunResults, contacts: MirrorContacts): Promise<void> {
   const { run, tally, reasons, notes } = found;
@@ -391,41 +378,42 @@ async function selectPeople(found: RunResults, contacts: MirrorContacts): Promis
   }
 }
 
-/** Makes the decisions for the candidates. The first round also lists invalid records. */
-async function decide(found: RunResults, round: number): Promise<void> {
-  const { run, tally } = found;
+/** Makes the decisions for the candidates. The first round after a reading lists invalid records. */
+async function decide(found: RunResults, round: Round): Promise<void> {
+  const { run, tally, known } = found;
   const { contacts, templates } = found.parts;
-  const isFirst = round === 1 && !run.undo;
+  const lists = (round === 1 || round === 'reread') && !run.undo;
   if (contacts) {
-    const known = findingsOf(found.known, 'contact');
-    await decideChanges({ run, contacts, tally, known });
-    if (isFirst) {
+    const findings = findingsOf(known, 'contact');
+    await decideChanges({ run, contacts, tally, known: findings });
+    if (lists) {
       if (onlyKey(run) === undefined)
         run.snapshot.stage(() => run.snapshot.unmanaged.carry('contact'));
-      await listInvalid(run, { tally, findings: known });
-      found.unread = await listUnread(run, { tally, findings: known });
+      await listInvalid(run, { tally, findings });
+      found.unread = await listUnread(run, { tally, findings });
     }
   }
-  if (!templates) return;
-  await decideTemplates({ run, templates, tally, known: findingsOf(found.known, 'template') });
-  if (isFirst) noticeInvalid(run, tally);
+  if (!templates || round === 'reread') return;
+  await decideTemplates({ run, templates, tally, known: findingsOf(known, 'template') });
+  if (lists) noticeInvalid(run, tally);
 }
 
-/** Summarizes the first round's plan, and forecasts how long it takes. */
+/**
+ * Summarizes the first round's plan, and forecasts how long it takes. Passes the plan of a run that
+ * writes to the caller, who may refuse it; the audit log keeps who undoes a run.
+ */
 async function summarizePlan(found: RunResults): Promise<void> {
   const { run, options, tally, parts } = found;
   found.notes.push(...sayStopped(tally.counts().stopped));
-  const plan = await readPlan(run);
-  found.plan = plan;
+  found.plan = await readPlan(run);
   const readMs = run.clock.now() - run.startedAt;
-  found.forecast = forecastRun(run, { kinds: kindsIn(parts), changes: plan.changes, readMs });
-  // A run that writes forecasts what may be sent, once that is known.
-  if (!run.writes) options.foresees?.(found.forecast);
-}
-
-/** Passes the plan to the caller, who may refuse it. The audit log keeps who undoes a run. */
-function agreeToPlan({ run, options, plan }: RunResults): void {
-  if (plan) options.agrees?.(plan);
+  const kinds = kindsIn(parts);
+  found.forecast = forecastRun(run, { kinds, changes: found.plan.changes, readMs });
+  if (!run.writes) {
+    options.foresees?.(found.forecast);
+    return;
+  }
+  options.agrees?.(found.plan);
   const decision = options.undo?.decision;
   if (!run.undo || !decision) return;
   const about = { plan: run.undo.run, at: run.clock.now(), ...decision };
@@ -433,11 +421,11 @@ function agreeToPlan({ run, options, plan }: RunResults): void {
 }
 
 /** Judges the plan. In the first round, it also approves it if the run was asked to. */
-async function judge(found: RunResults, round: number): Promise<void> {
+async function judge(found: RunResults, round: Round): Promise<void> {
   found.verdict = await judgePlan(found);
   const { run, approvals, verdict } = found;
   const { approve } = found.options;
-  if (round > 1 || !approve || found.hasApproved) return;
+  if (round !== 1 || !approve || found.hasApproved) return;
   const { heldAs } = verdict;
   const approved = await yielding(run, approveThisPlan(run, approve, { heldAs, approvals }));
   if (approved === undefined) return;
@@ -453,29 +441,22 @@ async function judge(found: RunResults, round: number): Promise<void> {
  * Writes the plan to the journal, and what it withholds. In the first round, it forecasts what may
  * be sent.
  */
-async function commit(found: RunResults, round: number): Promise<void> {
+async function commit(found: RunResults, round: Round): Promise<void> {
   const { run, parts, options, forecast } = found;
-  const isFirst = round === 1;
   await holdWithheld(run);
   const { heldAs } = found.verdict;
-  const changes = await commitPlan(run, isFirst ? () => keepPlan(run, heldAs) : undefined);
+  const changes = await commitPlan(run, round === 1 ? () => keepPlan(run, heldAs) : undefined);
   const kinds = kindsIn(parts);
-  countPassed(found, changes);
-  if (isFirst && forecast) {
+  const passed = { ...found.passed };
+  for (const kind of kinds) for (const n of Object.values(changes[kind])) passed[kind] += n;
+  found.passed = passed;
+  if (round !== 1) return;
+  if (forecast) {
     found.forecast = forecastRun(run, { kinds, changes, readMs: forecast.readMs });
     options.foresees?.(found.forecast);
   }
-  const { contacts } = parts;
-  if (isFirst && contacts && !run.undo)
-    await storeStated(run, contacts, findingsOf(found.known, 'contact'));
-  run.snapshot.candidates.clear();
-}
-
-function countPassed(found: RunResults, changes: Plan['changes']): void {
-  const passed = { ...found.passed };
-  for (const kind of kindsIn(found.parts))
-    for (const n of Object.values(changes[kind])) passed[kind] += n;
-  found.passed = passed;
+  if (parts.contacts && !run.undo)
+    await storeStated(run, parts.contacts, findingsOf(found.known, 'contact'));
 }
 
 /** The length of a slice, in milliseconds. */
@@ -493,21 +474,24 @@ async function applyInSlices(found: RunResults): Promise<void> {
     const remaining = kindsIn(found.parts).filter((kind) => slicing.hasPlanned(run.id, kind));
     if (remaining.length === 0) return;
     const { contacts } = found.parts;
-    if (contacts && remaining.includes('contact')) await planAgain(found, contacts);
+    if (!contacts || !remaining.includes('contact')) continue;
+    if (await readAgain(found, contacts)) await plan(found, 'reread');
   }
 }
 
 /**
- * Plans the rest again if the CRM has changed since. This approves nothing and stores no holds;
- * what it withholds, the next run holds. Throws Interrupted, unexpected errors.
+ * Reads the CRM again if it has changed since. Returns whether the rest has to be planned. Throws
+ * Interrupted, unexpected errors.
  */
-async function planAgain(found: RunResults, contacts: MirrorContacts): Promise<void> {
+async function readAgain(found: RunResults, contacts: MirrorContacts): Promise<boolean> {
   const { run, reasons, tally } = found;
   const kind = 'contact';
   const before = findingsOf(found.known, kind);
-  if (before.still()) return;
+  if (before.still()) return false;
   const { slicing, staging, stage, transaction } = run.snapshot;
   await untilDone(run, () => transaction(() => slicing.withdraw(run.id, kind)));
+  // What was withdrawn and is not planned again is not sent.
+  found.passed = { ...found.passed, [kind]: tally.outcomeCount(kind) };
   stage(() => {
     staging.forgetDesired(kind);
     slicing.assumeDone(run.id, kind);
@@ -517,7 +501,7 @@ async function planAgain(found: RunResults, contacts: MirrorContacts): Promise<v
   if (found.options.agrees) {
     const reason = 'the contacts of the CRM have changed since the plan was agreed to';
     reasons.push({ code: 'source-changed', reason, fix: 'plan again' });
-    return;
+    return false;
   }
   try {
     const read = await readSource(run, contacts);
@@ -530,17 +514,10 @@ async function planAgain(found: RunResults, contacts: MirrorContacts): Promise<v
     if (!isExpected(error) || error instanceof Interrupted) throw error;
     const reason = `the contacts could not be read again, so the rest waits: ${error.message}`;
     reasons.push({ code: 'source-left-out', reason });
-    return;
+    return false;
   }
   await selectPeople(found, contacts);
-  const findings = findingsOf(found.known, kind);
-  await decideChanges({ run, contacts, tally, known: findings });
-  await listInvalid(run, { tally, findings });
-  found.verdict = await judgePlan(found);
-  // What was withdrawn and is not planned again is not sent.
-  found.passed = { ...found.passed, [kind]: tally.outcomeCount(kind) };
-  countPassed(found, await commitPlan(run));
-  run.snapshot.candidates.clear(kind);
+  return true;
 }
 
 /** Finds out unknown outcomes. `toBeListed`: a newer listing of the platform follows. */

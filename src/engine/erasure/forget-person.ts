@@ -10,6 +10,7 @@ import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 import { acknowledge } from '../../records/contact/send/acknowledged-change.ts';
 import {
   type ExpectedError,
+  failureOf,
   Invalid,
   isExpected,
   Busy,
@@ -28,7 +29,7 @@ import { invalidateCursor } from '../finish/source-cursor.ts';
 import { erasureWrite, forgetInMemory } from '../../store/memory/audit-trail.ts';
 import { latestNow } from '../context/platform-knowledge.ts';
 import { readSource } from '../read/source-read.ts';
-import { beginRun, endRun } from '../begin-run.ts';
+import { inRun } from '../begin-run.ts';
 
 /** The result of all attempts since the first. Times are in milliseconds since the epoch. */
 export interface Certificate {
@@ -120,17 +121,6 @@ const asked: CrmReading = {
 function alsoOf({ snapshot, doNotContact }: Mirror, key: Key): Key[] {
   const isErased = doNotContact.erased() ?? (() => false);
   return snapshot.recorded.namesakes({ kind: 'contact', key }).filter((other) => !isErased(other));
-}
-
-/** Returns the expected error that `work` throws, if any. Rethrows unexpected errors. */
-async function failureOf(work: () => Promise<void>): Promise<ExpectedError | undefined> {
-  try {
-    await work();
-    return undefined;
-  } catch (error) {
-    if (!isExpected(error)) throw error;
-    return error;
-  }
 }
 
 /** Writes the erasure to the list, once: a repeated request keeps the time of the first. */
@@ -295,20 +285,15 @@ export async function readNames(
   contacts: MirrorContacts,
   { signal: stop, abort }: Deadlines,
 ): Promise<CrmReading> {
-  const options = { writes: false, only: 'contacts', stop, abort } as const;
-  const started = beginRun(mirror, { mode: 'fast', ...options, progress: () => undefined });
+  const how = { mode: 'fast', writes: false, only: 'contacts', stop, abort } as const;
   try {
-    const certificate = await readSource(started.run, contacts);
-    if (certificate.complete) return { read: true, certified: true, why: null };
-    return {
-      read: true,
-      certified: false,
-      why: renderProblem({ reason: certificate.why, fix: certificate.fix }),
-    };
+    return await inRun(mirror, { ...how, progress: () => undefined }, async ({ run }) => {
+      const read = await readSource(run, contacts);
+      const why = read.complete ? null : renderProblem({ reason: read.why, fix: read.fix });
+      return { read: true, certified: read.complete, why };
+    });
   } catch (error) {
     if (!isExpected(error) || error instanceof Interrupted) throw error;
     return { read: false, certified: false, why: error.message };
-  } finally {
-    endRun(started);
   }
 }

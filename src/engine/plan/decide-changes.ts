@@ -42,7 +42,7 @@ export async function decideChanges(deciding: DecidingPeople): Promise<void> {
 }
 
 /**
- * Decides about all candidates. `decideOpen` decides about a record with a change whose outcome is
+ * Decides about all candidates, who are none then. `decideOpen` decides about a record with a change whose outcome is
  * not known; nothing of it is undone.
  */
 export async function decideCandidates(
@@ -67,6 +67,7 @@ export async function decideCandidates(
     done += keys.length;
     run.progress({ stage: 'deciding', kind: of, done, of: undefined });
   }
+  candidates.clear(of);
 }
 
 /**

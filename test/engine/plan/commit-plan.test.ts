@@ -7,10 +7,11 @@ import type { RecordedRow } from '../../../src/domain/record.ts';
 import { memoryWithoutFile } from '../../../src/store/memory/memory.ts';
 import { openSnapshot } from '../../../src/store/open-snapshot.ts';
 import type { Snapshot } from '../../../src/store/snapshot.ts';
-import { abandonLeftovers, beginRun } from '../../../src/engine/begin-run.ts';
+import { abandonLeftovers } from '../../../src/engine/begin-run.ts';
 import { createPersonLocks, type PersonLocks } from '../../../src/engine/context/person-locks.ts';
 import { commitPlan } from '../../../src/engine/plan/commit-plan.ts';
 import type { RunContext } from '../../../src/engine/context/run-context.ts';
+import { beginRun } from '../../support/engine/begun-run.ts';
 import { mirrorOf, openStage, type Stage } from '../../support/engine/engine-stage.ts';
 import { quickClock } from '../../support/engine/engine-world.ts';
 
