@@ -84,7 +84,7 @@ function settledPeople(size: number, parts: readonly string[]) {
     /** Side by side, because people are read in any order. */
     facts: new Uint32Array(size * width),
     /** Ids that are known under several keys, or about which something is open. */
-    openIds: new Set<string>(),
+    doubtfulIds: new Set<string>(),
     numbers: new Map<string, number>(),
     forms: new Map<number, Form>(),
     /** The number of each fingerprint that was read; -1 if no settled person has it. */
@@ -167,7 +167,7 @@ function recordSeen(people: Settled, at: number | undefined) {
 /** `stage` stages a record under its position in the reading, if it is not there yet. */
 export function unchangedIn(db: Statements, stage: (row: DesiredRow, seq: number) => void) {
   const readRecorded = recordedReaderIn(db);
-  const { keys: openKeys, ids: openIds, inRangeOf: openIn } = openMattersIn(db);
+  const matters = openMattersIn(db);
   const keysOfId = db.values<[RecordTypeName, id: string], Key>(
     'select key from origin where kind = ? and id = ?',
   );
@@ -208,21 +208,23 @@ export function unchangedIn(db: Statements, stage: (row: DesiredRow, seq: number
       if (!people) return;
       const others = readRecorded(people, range);
       addRest(others.flatMap((key) => [kind, key]));
-      for (const { key, id } of openIn(range)) {
+      for (const { key, id } of matters.inRangeOf(range)) {
         openOne(people.names.find(key));
-        if (id !== null) people.openIds.add(id);
+        if (id !== null) people.doubtfulIds.add(id);
       }
       people.unsettled += others.length;
       if (people.unsettled > people.size / 2 + 100) people = undefined;
     },
     /** Finds, within a range of ids, those that are known under several keys. */
     rememberIds(range: RecordRange): void {
-      for (const id of people ? sharedIds(range) : []) people?.openIds.add(id);
+      if (!people) return;
+      for (const id of sharedIds(range)) people.doubtfulIds.add(id);
     },
     /** Ends the reading of the recorded people. */
     endRemembering(): void {
-      for (const key of people ? openKeys({ kind }) : []) openOne(people?.names.find(key));
-      for (const id of people ? [...people.openIds, ...openIds({ kind })] : []) openId(id);
+      if (!people) return;
+      for (const key of matters.keys({ kind })) openOne(people.names.find(key));
+      for (const id of [...people.doubtfulIds, ...matters.ids({ kind })]) openId(id);
     },
     /**
      * Returns whether a record is unchanged, and notes it as seen. Otherwise the caller stages it;
@@ -256,7 +258,8 @@ export function unchangedIn(db: Statements, stage: (row: DesiredRow, seq: number
     isCompared: () => people !== undefined,
     stageKey: (key: Key): void => stageSeen(people?.names.find(key)),
     stageId(id: string): void {
-      for (const key of people ? keysOfId(kind, id) : []) stageSeen(people?.names.find(key));
+      if (!people) return;
+      for (const key of keysOfId(kind, id)) stageSeen(people.names.find(key));
     },
   };
 }
@@ -265,10 +268,10 @@ export function unchangedIn(db: Statements, stage: (row: DesiredRow, seq: number
 function recordedReaderIn(db: Statements) {
   const recorded = db.all<RecordRange, { key: Key; desired: string | null }>(
     `select key, iif(id is null, null, desired) desired from recorded
-     where ${inRange('recorded')} order by key`,
+     where ${inRange('recorded')}`,
   );
   const origins = db.all<RecordRange, { key: Key; id: string }>(
-    `select key, id from origin indexed by origin_by_key where ${inRange('origin')} order by key`,
+    `select key, id from origin indexed by origin_by_key where ${inRange('origin')}`,
   );
   const stated = db.all<
     RecordRange & { parts: readonly string[] },
@@ -279,23 +282,18 @@ function recordedReaderIn(db: Statements) {
   );
   return (to: Settled, range: RecordRange): Key[] => {
     const others: Key[] = [];
-    const ids = inStepWith(origins(range));
-    const rows = inStepWith(stated({ ...range, parts: to.parts }));
+    const ids = Map.groupBy(origins(range), ({ key }) => key);
+    const statements = Map.groupBy(stated({ ...range, parts: to.parts }), ({ key }) => key);
     for (const { key, desired } of recorded(range)) {
-      ids.before(key);
-      for (const row of rows.before(key)) others.push(row.key);
-      const [own, ...more] = ids.at(key);
-      let isOdd = more.length > 0;
-      let form = desired ?? '';
-      for (const { id, statement, gone } of rows.at(key)) {
-        if (id !== own?.id || gone) isOdd = true;
-        else form += statement;
-      }
-      if (!isOdd && own && desired !== null && settle(to, { key, id: own.id, form })) continue;
+      const [own, ...more] = ids.get(key) ?? [];
+      const rows = statements.get(key) ?? [];
+      statements.delete(key);
+      const isPlain = more.length === 0 && rows.every(({ id, gone }) => id === own?.id && !gone);
+      const form = `${desired}${rows.map(({ statement }) => statement).join('')}`;
+      if (isPlain && own && desired !== null && settle(to, { ...own, form })) continue;
       others.push(key);
     }
-    for (const { key } of rows.rest()) others.push(key);
-    return others;
+    return [...others, ...statements.keys()];
   };
 }
 
@@ -308,31 +306,6 @@ function settle(to: Settled, { key, id, form }: { key: Key; id: string; form: st
   if (number === numbers.size) numbers.set(form, number);
   to.facts[at * width + formAt] = number;
   return true;
-}
-
-/** Takes rows in key order, as SQLite orders keys, beside other rows in the same order. */
-function inStepWith<Row extends { key: Key }>(rows: readonly Row[]) {
-  let next = 0;
-  const take = (from: number): readonly Row[] => (from === next ? none : rows.slice(from, next));
-  const none: readonly Row[] = [];
-  return {
-    /** Takes the rows whose keys come before this one. */
-    before(key: Key): readonly Row[] {
-      const from = next;
-      for (let row = rows[next]; row && row.key !== key; row = rows[next]) {
-        if (Buffer.compare(Buffer.from(row.key), Buffer.from(key)) > 0) break;
-        next += 1;
-      }
-      return take(from);
-    },
-    /** Takes the rows with this key. */
-    at(key: Key): readonly Row[] {
-      const from = next;
-      while (rows[next]?.key === key) next += 1;
-      return take(from);
-    },
-    rest: (): readonly Row[] => rows.slice(next),
-  };
 }
 
 /** Selects the people about whom something is open. */
