@@ -8,6 +8,7 @@ import {
   by,
   commandLine,
 } from '../compose/command-options.ts';
+import { toleratedMs } from '../domain/clock.ts';
 import { Invalid } from '../domain/errors.ts';
 import type { ToApprove } from '../engine/context/mirror-context.ts';
 import { loadConfig } from '../config/load-config.ts';
@@ -165,8 +166,6 @@ function personPass({ person = '', id, json }: Flags, shell: Shell): Pass {
 }
 
 const oldestMs = 86_400_000;
-/** The tolerated difference between the clocks of two machines. */
-const aheadMs = 300_000;
 
 /** In milliseconds since the epoch, by the run that made the plan: each is applied only once. */
 const appliedPlans = storedFact<Record<string, number>>('applied-plans', 'the applied plans');
@@ -184,7 +183,7 @@ function planPass(file: string, planned: PlanFile): Pass {
       };
       if (planned.mirror !== name) refuse(`this is a plan for ${planned.mirror}, not for ${name}`);
       if (ageMs > oldestMs) refuse(`this plan is ${range(ageMs)} old, and is valid for 24 hours`);
-      if (ageMs < -aheadMs) refuse(`this plan is of ${planned.madeAt}, which is yet to come`);
+      if (ageMs < -toleratedMs) refuse(`this plan is of ${planned.madeAt}, which is yet to come`);
       if (applied !== undefined)
         refuse(`this plan was applied at ${instant(applied)}, and is used up`);
     },

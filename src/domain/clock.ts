@@ -17,6 +17,9 @@ export interface BothTimes {
   platformAt: number | null;
 }
 
+/** The tolerated difference between the clocks of two machines, in milliseconds. */
+export const toleratedMs = 300_000;
+
 /** Two clocks that differ by more do not show the same time, in milliseconds. */
 export const apartMs = 3_600_000;
 

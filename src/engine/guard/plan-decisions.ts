@@ -35,6 +35,7 @@
  * releases nothing. Without `policy.approvers`, the stored approval alone counts.
  */
 import { createHash, hash, type KeyObject, sign } from 'node:crypto';
+import { toleratedMs } from '../../domain/clock.ts';
 import { Invalid, type Problem } from '../../domain/errors.ts';
 import { byGuard, guardNames, type GuardClass, timedGuards } from '../../domain/guard-classes.ts';
 import { storedJson } from '../../domain/stored-json.ts';
@@ -89,9 +90,6 @@ interface ToDecide {
   /** Who has to sign approvals; undefined if nobody has. */
   approvers?: Approvers | undefined;
 }
-
-/** The tolerated difference between the clocks of two machines. */
-const aheadMs = 300_000;
 
 /** Who has to sign (undefined: nobody), and the time in milliseconds since the epoch. */
 export interface Verified {
@@ -481,7 +479,7 @@ function validity(
   const old = endOfOld(snapshot, now);
   return ({ signature, ...told }: ApprovalSignature): boolean => {
     const key = Object.hasOwn(approvers.keys, told.name) ? approvers.keys[told.name] : undefined;
-    if (key === undefined || told.at <= old || told.at > now + aheadMs) return false;
+    if (key === undefined || told.at <= old || told.at > now + toleratedMs) return false;
     return isSignedBy(key, statementOf(snapshot, about, { approvers, ...told }), signature);
   };
 }
