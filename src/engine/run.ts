@@ -378,7 +378,7 @@ async function selectPeople(found: RunResults, contacts: MirrorContacts): Promis
   }
 }
 
-/** Makes the decisions for the candidates. The first round after a reading lists invalid records. */
+/** Decides about the candidates. The first round after a reading lists invalid records. */
 async function decide(found: RunResults, round: Round): Promise<void> {
   const { run, tally, known } = found;
   const { contacts, templates } = found.parts;

@@ -42,8 +42,8 @@ export async function decideChanges(deciding: DecidingPeople): Promise<void> {
 }
 
 /**
- * Decides about all candidates, who are none then. `decideOpen` decides about a record with a change whose outcome is
- * not known; nothing of it is undone.
+ * Decides about all candidates, who are none then. `decideOpen` decides about a record with a
+ * change whose outcome is not known; nothing of it is undone.
  */
 export async function decideCandidates(
   run: RunContext,
