@@ -198,9 +198,10 @@ function waitingIn(db: Statements) {
      where not exists (select 1 from hold h where ${isSame})`,
   );
   const again = db.run<Guarded & NewHold>(
-    `update hold as h set wanted = 1, is_listed = max(is_listed, @isListed)
+    `update hold as h set wanted = 1, is_listed = max(is_listed, @isListed),
+       decision = iif(${isRejected}, null, decision)
      where h.ended_at is null and h.guard = @guard and h.key > @after and h.key <= @upTo
-       and (h.wanted = 0 or h.is_listed < @isListed)
+       and (h.wanted = 0 or h.is_listed < @isListed or ${isRejected})
        and exists (select 1 from (${heldNow} and ${isGuarded}) w where ${isSame})`,
   );
   const oldest = db.value<Began & { guard: GuardClass; plan: string | undefined }, number>(
@@ -222,7 +223,8 @@ function waitingIn(db: Statements) {
     isAny: db.has<[]>('select 1 from hold where ended_at is null limit 1'),
     /**
      * Holds, from `at` on, what this run withholds in a range. What replaces a hold of the same
-     * record, even under a former key, waits since that one began.
+     * record, even under a former key, waits since that one began. A rejection of what is held
+     * counts no more: a later decision about the same wish has replaced it.
      */
     hold(guarded: Guarded, made: NewHold): void {
       hold({ ...guarded, ...made });

@@ -155,3 +155,22 @@ test('runs are in the order in which they began, although a clock was ahead', as
   const [newest, before] = stage.snapshot.runs.newest(2);
   expect([newest?.mode, before?.mode]).toEqual(['fast', 'full']);
 });
+
+test('what a run holds after a later approval of the same wish can be approved, though it was rejected', async () => {
+  const { stage, run, approve } = await arranged();
+  const wants = (news: string) => [
+    ...all,
+    ...range(20, 24).map((one) => ({ ...one, ch_news: news, ch_product: 'yes' })),
+  ];
+  const both = await run(wants('yes'));
+  const product = await run(wants('no'), fast);
+  const decision = { at: stage.clock.now(), by: 'ann', reason: 'no' };
+  rejectPlan(stage.snapshot, { plan: product.plan, only: {}, decision });
+  await run(wants('no'));
+  await approve(both.plan);
+  // The first plan showed opt-ins that follow a creation, and these are creations.
+  const { plan, held } = await run(wants('no'));
+  expect(held).toMatchObject({ opt_in: 4 });
+  expect((await approve(plan)).held).toMatchObject({ opt_in: 4 });
+  expect((await run(wants('no'))).applied).toMatchObject({ create: 4 });
+});
