@@ -107,11 +107,18 @@ export function createWire(options: WireOptions): Wire {
       known.memories.created(addressIn(request), horizon({ outing, sentAt }));
     }
     // Its status says that much, whatever its body. Of several contacts one may be refused.
-    if ([404, 409, 422].includes(answer.status)) known.refusals.add(enrols);
+    if ([404, 409, 422].includes(answer.status)) noteRefused(known, enrols);
     if (answer.status === 422) known.canaries.refused(enrols, outing);
     return answer;
   };
   return { send, counts: () => traffic };
+}
+
+/** What a renamed contact is refused, the record of its former address is refused, too. */
+function noteRefused({ refusals, witness }: Known, enrols: string): void {
+  const [key = '', ...what] = enrols.split(' ');
+  const former = witness.present(key).flatMap((person) => person.former?.key ?? []);
+  for (const about of [key, ...former]) refusals.add([about, ...what].join(' '));
 }
 
 const day = 86_400_000;
