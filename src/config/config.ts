@@ -1,7 +1,4 @@
-/**
- * Defines the configuration of a mirror. It is created once from a valid file, and the rest of the
- * code trusts it. src/config/schema describes each field of the file.
- */
+/** Defines the configuration of a mirror, created once from a valid file and then trusted. */
 import type { z } from 'zod';
 import { byGuardKey, type Limit } from '../domain/guard-classes.ts';
 import { milliseconds } from '../domain/values/config-value.ts';
@@ -13,8 +10,8 @@ import { withAbsolutePaths } from './schema/source-types.ts';
 type File = z.output<typeof fileSchema>;
 
 /**
- * The whole configuration: absolute paths, durations in milliseconds, with defaults, frozen. What
- * is optional in the file and has no default is undefined.
+ * Absolute paths, durations in milliseconds, defaults filled in, frozen. What is optional in the
+ * file and has no default is undefined.
  */
 export type Config = {
   readonly [Key in keyof Settled]: Readonly<Settled[Key]>;
@@ -23,8 +20,8 @@ export type Config = {
 type Settled = ReturnType<typeof settle>;
 
 /**
- * Returns the configuration of a valid file. `apiKey` comes from the file itself or from the one
- * that apiKeyFile names; `absolute` makes a path in the file absolute.
+ * Returns the configuration. `apiKey` comes from the file itself or from the one that apiKeyFile
+ * names; `absolute` makes a path in the file absolute.
  */
 export function settle(
   valid: File,
@@ -57,7 +54,6 @@ export function settle(
     templates: templates && { ...templates, source: withAbsolutePaths(templates.source, absolute) },
     policy: {
       ...policies,
-      /** What is changed first; undefined if everything goes at once. */
       canary: canary && {
         percent: canary.percent,
         floor: canary.floor,
@@ -66,7 +62,6 @@ export function settle(
       },
       deleteAfterMs: milliseconds(deleteAfter),
     },
-    /** Who has to sign approvals, and what their signatures are bound to. */
     approvers: approvers && { ...approvers, mirror: valid.mirror, platform: platform.url },
     guards: {
       ...byGuardKey(({ configKey }): Limit => {

@@ -1,7 +1,6 @@
 /**
- * Reads a configuration file with the defaults beside it, and finds all mistakes in it before
- * anything else happens. It says each mistake of the schema in one line with its position, proposes
- * the field that was meant, refuses two configurations of one mirror, and merges the defaults.
+ * Reads a configuration file with the defaults beside it, finds all mistakes in it before anything
+ * else happens, and proposes what was meant.
  */
 import { lstatSync } from 'node:fs';
 import { dirname, resolve, basename, join } from 'node:path';
@@ -23,7 +22,7 @@ import { type Config, settle } from './config.ts';
 import { isHeaderText } from './schema/field-types.ts';
 import { fileSchema } from './schema/file-schema.ts';
 import { editDistance } from '../domain/values/edit-distance.ts';
-import { fixOf } from '../domain/schema-fault.ts';
+import { fixOf } from '../domain/schema-fields.ts';
 
 /** The name of the file of the defaults, beside the files of the mirrors. */
 export const defaultsName = 'defaults.yaml';
@@ -31,9 +30,8 @@ export const defaultsName = 'defaults.yaml';
 type Environment = Record<string, string | undefined>;
 
 /**
- * Reads the file at `path`, with the defaults beside it, and takes the values for its ${NAME}s from
- * `env`. Throws Invalid with every mistake, one line each. No message contains a value from the
- * files or from `env`.
+ * Reads the file at `path`, with its ${NAME}s from `env`. Throws Invalid with every mistake, one
+ * line each. No message contains a value from the files or from `env`.
  */
 export function loadConfig(path: string, env: Environment): Config {
   const tree = readFiles(path, env);
@@ -111,7 +109,6 @@ function readKey(
 type Issue = z.core.$ZodIssue;
 type Guide = ReturnType<typeof makeGuide>;
 
-/** Fields that are expected here, although there are none. */
 const keyFiles = ['ledgerKeyFile', 'audit.keyFile'];
 const memoryKey = 'name the file of the one key of the memory as memoryKeyFile';
 
@@ -191,7 +188,6 @@ function explainIssue(issue: Issue, path: Path, value: unknown, guide: Guide) {
   return { wrong: issue.message, mend: fixOf(issue) ?? `correct it${meaning}` };
 }
 
-/** Describes the types that zod expects: the name of each, and how it is written. */
 const kinds: Record<string, [name: string, form: string]> = {
   string: ['a text', 'a text'],
   number: ['a number', 'a number'],
@@ -205,7 +201,6 @@ function makeGuide() {
   const schema = editorSchema();
   const choicesAt = (path: Path) => fieldsAt(schema, path).flatMap(choicesOf);
   return {
-    /** Returns the purpose of a field in brackets, or '' if the schema states none. */
     meaning(path: Path): string {
       const text = fieldsAt(schema, path).find((field) => field.description)?.description;
       return text ? ` (${text})` : '';
@@ -313,8 +308,7 @@ export function editorSchema(): JsonSchema {
   return z.toJSONSchema(fileSchema, {
     target: 'draft-07',
     io: 'input',
-    // Any value may come from the environment, but only an unconstrained text accepts `${NAME}` by
-    // itself.
+    // Any value may come from the environment, but only a text without bounds accepts `${NAME}`.
     override({ jsonSchema: schema }) {
       const { type, enum: values, pattern, minimum, maximum, ...rest } = schema;
       const constrained = values ?? pattern ?? (type === 'string' ? undefined : type);
@@ -338,7 +332,6 @@ function fieldsAt(schema: JsonSchema, path: Path): JsonSchema[] {
     .flatMap((found) => fieldsAt(found, rest));
 }
 
-/** Returns a schema and the alternatives that it offers. */
 function choicesOf(schema: JsonSchema): JsonSchema[] {
   return [schema, ...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].filter(isSchema);
 }

@@ -1,7 +1,4 @@
-/**
- * Parses a YAML file into a plain value with the positions in it, replaces each ${NAME} by the
- * environment's value, and explains mistakes of syntax in this project's own words.
- */
+/** Parses a YAML file with the positions in it, and explains mistakes of syntax in own words. */
 import { storedJson } from '../domain/stored-json.ts';
 import {
   isAlias,
@@ -204,7 +201,6 @@ function readScalar(node: Scalar, path: Path, walk: Walk): unknown {
   return text === '' && variables.length > 0 && missing.length === 0 ? undefined : text;
 }
 
-/** Returns a character's offset in the file; undefined if a variable brought the text. */
 function locate(
   { range }: Scalar,
   text: string,
@@ -227,11 +223,9 @@ function locate(
 
 interface Interpolated {
   text: string;
-  /** The names of the variables in it, whether set or not. */
   variables: string[];
   /** The names of variables with neither a value nor a default. An empty one counts as unset. */
   missing: string[];
-  /** Whether it contains a `${` that cannot be parsed. */
   malformed: boolean;
 }
 
@@ -255,9 +249,8 @@ export function interpolate(text: string, env: Record<string, string | undefined
 }
 
 /**
- * YAML and `${…}` conflict in one case: `{ token: ${TOKEN:-} }` opens a mapping in YAML. Therefore
- * `mask` replaces the characters of a variable with noncharacters that no text may contain, one for
- * one, so that every position is preserved. `unmask` restores them in each parsed text.
+ * `{ token: ${TOKEN:-} }` would open a mapping in YAML. So `mask` replaces the characters of a
+ * variable one for one, which keeps every position, by noncharacters that no text may contain.
  */
 const quarrelsome = '{}[],:#';
 

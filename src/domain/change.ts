@@ -30,10 +30,7 @@ export interface Change {
   guard?: GuardClass | undefined;
   /** Kept for the audit log. It is no part of the plan's hash. */
   why?: ChangeReason | undefined;
-  /**
-   * What the platform shows before the change, as JSON text in a form that contacts or templates
-   * define, if the change overwrites it. Kept for `undo`. It is no part of the plan's hash.
-   */
+  /** What the platform shows before the change, as JSON text, if it overwrites it; for `undo`. */
   before?: string | undefined;
 }
 
@@ -41,13 +38,11 @@ export interface Change {
 export interface ChangeReason {
   /** The id of the rule or gate that asks for the change. */
   rule: string;
-  /** What the CRM states about the part: `opt_in`, `opt_out`, `gone`; undefined if nothing. */
   says?: string | undefined;
   /** When the person stated that, according to the CRM, in milliseconds since the epoch. */
   statedAt?: number | undefined;
   /** What the platform shows before the change: a subscription, `none`, or a fingerprint. */
   before: string;
-  /** The fingerprint of what it is to show afterwards, if the operation does not tell. */
   after?: string | undefined;
   /** The fingerprints of the CRM records that the decision is based on, joined by spaces. */
   records?: string | undefined;

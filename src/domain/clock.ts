@@ -1,7 +1,4 @@
-/**
- * The clock of a process. Code below the command line takes it as a parameter, so that tests can
- * use virtual time.
- */
+/** The clock of a process. Code below the command line is given it: tests use virtual time. */
 export interface Clock {
   /** Returns milliseconds since the epoch, for records and messages, not for durations. */
   now(): number;

@@ -1,5 +1,3 @@
-/** A condition of the configuration, and its result. */
-
 /** A condition on a CRM record. It is pure and parsed once for all records. */
 export interface Condition {
   readonly text: string;
@@ -10,8 +8,7 @@ export interface Condition {
 }
 
 /**
- * The value that a condition returned, of any type; or, if known, the fields because of which it
- * could not be evaluated. `longest` is set if a field's text is too long to read; it is the maximum
- * number of characters that a condition reads.
+ * The value that a condition returned; or, if known, the fields because of which it has none.
+ * `longest` is set if a field's text is longer than that many characters, the most that is read.
  */
 export type ConditionResult = { gives: unknown } | { failsOn: readonly string[]; longest?: number };

@@ -1,7 +1,4 @@
-/**
- * The entries of the do-not-contact list: the facts that outlive a deleted record
- * (docs/erasure.md).
- */
+/** The entries of the do-not-contact list, which outlive a deleted record (docs/erasure.md). */
 import { z } from 'zod';
 import type { Key } from './record.ts';
 
@@ -65,9 +62,7 @@ export interface Entry extends RememberedOptOut {
 
 /** The identity used to query and update the list. The list stores only hashes of it. */
 export interface Identity {
-  /** The address, trimmed and in lower case. */
   key: Key;
-  /** Every CRM id of a record with this address. */
   ids: readonly string[];
 }
 
@@ -76,9 +71,8 @@ export interface ListChanges {
   adds: readonly RememberedOptOut[];
   ends: readonly { seq: number; why: string }[];
   /**
-   * The numbers of entries for another address that no longer belong to this person's ids. They
-   * remain with that address. They get no reason, because an erasure of this person would not find
-   * it.
+   * Entries for another address that no longer belong to this person's ids and remain with that
+   * address. They get no reason, because an erasure of this person would not find it.
    */
   frees?: readonly number[];
 }

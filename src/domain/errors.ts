@@ -116,14 +116,12 @@ export class Interrupted extends ExpectedError {
 }
 
 /**
- * No usable response: network, timeout, 5xx or an unreadable body. `acted` says whether the request
- * may have had its effect: 'no' is proof that it had none (it was never sent), and 'maybe' must be
- * resolved by reading.
+ * No usable response: network, timeout, 5xx or an unreadable body. `acted: no` is proof that the
+ * request had no effect (it was never sent); 'maybe' must be resolved by reading.
  */
 export class Unavailable extends ExpectedError {
   override readonly name = 'Unavailable';
   readonly acted: 'no' | 'maybe';
-  /** The HTTP status, if there was a response. */
   readonly status: number | undefined;
   constructor(
     reason: string,
@@ -151,7 +149,6 @@ export class RateLimited extends ExpectedError {
 
 interface Refusal {
   status: number;
-  /** The reason in the platform's words; '' if it gives none. */
   why: string;
   /** How to fix it; '' if no fix is known. */
   fix: string;

@@ -1,7 +1,4 @@
-/**
- * One HTTP exchange as plain values, with or without a socket. The client sends requests, and the
- * emulator responds to them.
- */
+/** One HTTP exchange as plain values. The client sends requests, the emulator answers them. */
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -9,7 +6,6 @@ export interface Request {
   method: Method;
   /** The path and query, starting with a slash; appended to the base address. */
   path: string;
-  /** The headers, with names in lower case. */
   headers: Record<string, string>;
   body?: string;
 }
@@ -22,13 +18,11 @@ export interface Answer {
 }
 
 /**
- * Sends one request once, without retrying or interpreting the status. Throws Unavailable (with
- * `acted`) if there is no response, and the signal's reason if it is aborted before the request was
- * written.
+ * Sends a request once, whatever the status. Throws Unavailable (with `acted`) if no response came,
+ * and the signal's reason if it is aborted before the request was written.
  */
 export type Send = (request: Request, signal?: AbortSignal) => Promise<Answer>;
 
-/** The headers in which platforms and the proxies before them name a request. */
 const requestIdHeaders = ['x-request-id', 'request-id', 'x-correlation-id', 'cf-ray'];
 const mostIdLength = 64;
 
@@ -42,7 +36,6 @@ export function requestIdOf({ headers }: { headers: Answer['headers'] }): string
 export interface Attempt {
   /** When the attempt began, in milliseconds since the epoch. */
   at: number;
-  /** How long it took, in milliseconds. */
   ms: number;
   route: string;
   method: Method;

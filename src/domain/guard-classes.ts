@@ -9,18 +9,16 @@ import type { RecordTypeName } from './record.ts';
 /** The records that a percentage refers to; engine/guard/guard-counts.ts counts them. */
 export type PopulationName = 'owned' | 'known' | 'subscribed' | 'wanted';
 
-/** A case in which changes are not counted or not held; see `exempt`. */
 type Exemption = 'creation' | 'first load' | 'single run';
 
 interface GuardRow<Id extends string = string, Key extends string = string> {
   id: Id;
-  /** The key of the class under `guards` in the configuration. */
   configKey: Key;
   recordType: RecordTypeName;
   /**
-   * The limit, unless the configuration states another. `holdFor` is a duration after which held
-   * changes pass without approval. With it, each channel is held separately, and incremental runs
-   * report what remains held for the people they did not read.
+   * The limit, unless the configuration states another. With `holdFor`, a duration after which
+   * changes pass without approval, each channel is held separately, and incremental runs report
+   * what remains held for the people they did not read.
    */
   defaults: { percent: number; floor: number; holdFor?: string };
   /** The operations that the class counts; `stated`: only if the CRM states them, or does not. */
@@ -35,7 +33,6 @@ interface GuardRow<Id extends string = string, Key extends string = string> {
    *                 creation
    */
   exempt: readonly Exemption[];
-  /** Whether changes that an earlier run held count in the run that judges new changes. */
   countsHeld: boolean;
   /**
    * The patterns of an accident for which changes are held below the limit.
@@ -62,23 +59,18 @@ interface GuardWords {
   schema: { what: string; of: string };
   /** States what would be done to the records. The message puts their number before this text. */
   would: string;
-  /** The same of a run that undoes another. */
   undone: string;
-  /** What `percent` refers to. */
   of: string;
   /** The usual cause; `causes`: more specific causes by the reason for holding. */
   cause: string;
   causes?: Readonly<Record<string, string>>;
-  /** The cause of the changes as a heading. */
   heading: string;
-  /** What is planned for the held records. */
   planned: string;
   counted: string;
   /** A suffix for "The next run does it", if not every run can do it. */
   doneLater?: string;
 }
 
-/** Infers the ids and configuration keys of the rows. */
 function table<const Id extends string, const Key extends string>(
   rows: readonly GuardRow<Id, Key>[],
 ): readonly GuardRow<Id, Key>[] {
@@ -235,7 +227,6 @@ function keyed<T>(entries: readonly (readonly [string, T])[]): Record<string, T>
 export interface Limit {
   /** The percentage of the records that the class covers (`population`), 0 to 100. */
   percent: number;
-  /** The number of records that always pass. */
   floor: number;
   /** Only for classes with `holdFor`; in milliseconds. */
   holdForMs?: number | undefined;

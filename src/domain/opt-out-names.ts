@@ -1,15 +1,10 @@
 /**
- * Recognizes in two dozen languages what a column is about, by its name: an opt-out, another sign
- * that a person must not be mailed, or something that is never about consent. Values are looked
- * at for the same signs.
- *
- * Looks for the terms of a table in a name: `unsubscrib*`, `{mail|send}`, `do not … mail`. The
- * words of a term may be written as one word, and a name without spaces may have neutral words
- * before, within and after a term: `hasoptedoutofemail`.
+ * Recognizes in two dozen languages what a column is about, by its name or a value: an opt-out,
+ * another sign that a person must not be mailed, or something that is never about consent. A name
+ * without spaces may have neutral words before, within and after a term: `hasoptedoutofemail`.
  */
 import { aboutLinks, falseFriends, namesOfNo, neutralWords, optOutTerms } from './opt-out-terms.ts';
 
-/** Names of deletions, in more languages than `deleted` is proposed for. */
 const deletionNames = [
   /delet|gel(o|oe)scht|archiv|arkiv|supprim|elimin|anulad|borrad|cancellat|verwijder|removed/,
   /slettet|raderad|borttag|poistettu|usuniet|smazan|torolt|\bsters|silindi|удален|видален/,
@@ -48,10 +43,9 @@ export function isAboutOptOut(text: string): boolean {
 }
 
 /**
- * Returns whether the name of a column, or the dotted path of a field, holds a term of opting out,
- * whatever else it says, or begins with a no: "No events". Its values are not read by the built-in
- * words of a subscription, because a yes may mean no mail, also in "Opt-out page" or "not
- * unsubscribed": the user says what it means.
+ * Returns whether the name of a column, or the dotted path of a field, holds a term of opting out
+ * or begins with a no: "No events". The built-in words of a subscription do not read its values,
+ * because a yes may mean no mail, also in "Opt-out page" or "not unsubscribed".
  */
 export function isOptOutField(field: string): boolean {
   if (terms.find(plain(field)).next().done !== true) return true;
@@ -141,9 +135,8 @@ export function isNamedLikeRefusal(name: string): boolean {
 }
 
 /**
- * Names of columns that most exports have and that are never about consent, in the form of `plain`:
- * lower case, without accents. A name is one of `nouns`, alone or after one of `beforeNouns`, with
- * or without a space, or one of `wholeNames`.
+ * Names of columns that are never about consent, as `plain` returns them: one of `nouns`, alone or
+ * after one of `beforeNouns`, with or without a space, or one of `wholeNames`.
  */
 const beforeNouns: readonly string[] = [
   'first|last|middle|full|given|family|nick|user|company|account|display|job|birth|second|street',
@@ -200,11 +193,9 @@ export function isOtherName(name: string): boolean {
   return otherNames.has(plain(name));
 }
 
-/** The parts of a term between gaps, as expressions that begin at a given place. */
 type Term = readonly RegExp[];
 
 const mostNeutral = 4;
-/** Scripts that write no spaces between words. */
 const spaceless = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u;
 
 /** Returns the finder of a table, prepared at its first use. `neutral` words change no term. */
@@ -244,13 +235,9 @@ function prepare(rows: readonly string[], neutral: readonly string[]) {
   };
 }
 
-/** By how many letters terms are looked up. */
 const sizes = [1, 2, 3];
 
-/**
- * Returns the function that finds the terms that may begin at a place in a name. It compiles them
- * when they are needed, because all of them take longer than reading a configuration.
- */
+/** Finds the terms that may begin at a place. Compiles when needed: all of them take too long. */
 function indexTerms(rows: readonly string[]): (name: string, start: number) => Term[] {
   const byLetters = new Map<string, (() => Term)[]>();
   for (const row of rows) {
@@ -293,7 +280,6 @@ const shortGlued = new Set('is has of at on by to for the all dt flg crm me'.spl
 const mostLetters = 16;
 
 function gapsIn(name: string, { words, beginnings }: ReturnType<typeof prepare>) {
-  /** Returns the places that neutral words without spaces lead to; the first is `from`. */
   const glued = (from: number, left = mostNeutral): number[] => {
     const places = [from];
     if (left === 0 || !beginnings.has(name.slice(from, from + 2))) return places;
@@ -304,7 +290,6 @@ function gapsIn(name: string, { words, beginnings }: ReturnType<typeof prepare>)
     }
     return places;
   };
-  /** Returns the places that neutral words of their own lead to, each after a space. */
   const spaced = (from: number, left = mostNeutral): number[] => {
     if (name[from] !== ' ') return [];
     const [word = ''] = name.slice(from + 1).split(' ', 1);
@@ -330,7 +315,6 @@ function plained(part: string): string {
   return part.replaceAll(/[^ {|}*]+/g, plain);
 }
 
-/** The maximum number of characters of a name that are looked at. */
 const mostCharacters = 1_000;
 /** Letters that Unicode does not decompose. */
 const letters: Readonly<Record<string, string>> = {

@@ -1,6 +1,4 @@
-/**
- * Opt-outs on the platform, in the form in which they are reported to the CRM (docs/write-back.md).
- */
+/** Opt-outs on the platform, as they are reported to the CRM (docs/write-back.md). */
 
 /** How a person opted out. There is no other cause. all_mail: exact cause unknown. */
 export const returnCauses = [
@@ -21,7 +19,6 @@ export interface OptOutReport {
   readonly email: string;
   /** The CRM's id of the record; '' if it has none. */
   readonly crmId: string;
-  /** The id of the channel; '*' for all mail. */
   readonly channel: string;
   readonly cause: ReturnCause;
   /** The opt-out happened after this time (null if unknown) and not later than `by`. */

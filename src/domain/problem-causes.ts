@@ -1,7 +1,4 @@
-/**
- * The causes of problems, by class. A cause is a stable word for programs: the texts may change, a
- * cause does not. Each stands for one thing to do.
- */
+/** The causes of problems, by class: stable words for programs, each for one thing to do. */
 export const problemCauses = {
   invalid: [
     'opt-out-unreadable',
@@ -67,7 +64,6 @@ export interface ProblemCommon {
   cause: ProblemCause;
   /** The reason without what belongs to one record only. If undefined, it is the reason itself. */
   about?: string | undefined;
-  /** The option of the configuration whose field holds an unknown value. */
   option?: string | undefined;
   /** The unknown value, cut short; undefined for a list or an object. It may be personal data. */
   value?: string | undefined;

@@ -23,7 +23,6 @@ export interface RecordProblem extends ProblemCommon {
   fix: string;
   /** The record's place in the source ("line 17"), if the problem is about the source. */
   place?: string | undefined;
-  /** The id of that record in the CRM. */
   crmId?: string | undefined;
   /** Set if a stated opt-out cannot be sent. Such a problem is listed first in every run. */
   urgent?: true;

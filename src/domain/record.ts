@@ -9,16 +9,14 @@ export type RecordTypeName = (typeof recordTypes)[number];
 export type Key = string;
 
 /**
- * How a record came to be recorded. created, adopted: the mirror owns it. noted: the mirror does
- * not own it, and stores it only because the source's statement about it must outlive the run.
- * Other records that the mirror does not own are not stored.
+ * How a record came to be recorded. created, adopted: the mirror owns it. noted: it does not, but
+ * the source's statement about it must outlive the run. No other foreign record is stored.
  */
 export type Ownership = 'created' | 'adopted' | 'noted';
 
 /**
- * Whether a record is present in the source. flagged: a field of the record states that it is
- * deleted. outside: it is out of scope, and treated as if it were missing. An invalid record is
- * always present.
+ * Whether the source has a record. flagged: a field states that it is deleted. outside: it is out
+ * of scope, as if it were missing. An invalid record is always present.
  */
 export type Presence = 'present' | 'flagged' | 'outside';
 
@@ -57,7 +55,6 @@ export interface DesiredRow {
 
 /** How often complete readings of the source have lacked an owned record. */
 export interface Absence {
-  /** The number of consecutive readings without the record. */
   readings: number;
   /** When the first and the last of them were made, by our clock, in epoch milliseconds. */
   firstAt: number;
@@ -70,7 +67,6 @@ export interface Absence {
 
 /** When an absence counts: both conditions have to hold. */
 export interface AbsenceDue {
-  /** The minimum number of readings without the record. */
   absentReadings: number;
   /** The minimum time between the first and the last of them, in milliseconds. */
   absentForMs: number;
@@ -93,12 +89,10 @@ export interface Fault extends Partial<ProblemCommon> {
 
 /** The value of a field without a known meaning. It may be personal data. */
 export interface UnknownWord {
-  /** The configuration option with the field's name. */
   option: string;
   /** How to assign a meaning to such a value. */
   fix: string;
   unknown: 'word' | 'future' | 'no single value';
-  /** The value as text; undefined for a list or an object. */
   text: string | undefined;
 }
 
@@ -143,8 +137,7 @@ function isSorted(value: unknown): boolean {
   if (value === null || typeof value !== 'object') return true;
   if (Array.isArray(value)) return value.every(isSorted);
   let before = '';
-  // Reads the keys in the order in which JSON.stringify writes them, without building a list of
-  // them.
+  // Reads the keys in the order of JSON.stringify, without building a list of them.
   for (const name in value) {
     if (name < before || !isSorted(Reflect.get(value, name))) return false;
     before = name;

@@ -5,13 +5,9 @@
 import type { Random } from './clock.ts';
 
 interface RetrySchedule {
-  /** The delay after the first try, in milliseconds. */
   firstMs: number;
-  /** The factor by which each delay is multiplied for the next one. */
   factor: number;
-  /** The longest delay, in milliseconds. */
   longestMs: number;
-  /** The number of tries, including the first. */
   tries: number;
   /** full: from 0 to the whole delay, at random. half: from half of it to one and a half times. */
   jitter: 'none' | 'full' | 'half';
@@ -24,7 +20,6 @@ const dayMs = 24 * hourMs;
 const every = (ms: number) => ({ firstMs: ms, factor: 1, longestMs: ms, ...endless });
 
 export const retrySchedules = {
-  /** A request that got no response, or a 5xx, if its operation may be sent again. */
   request: { firstMs: 250, factor: 2, longestMs: 5_000, tries: 4, jitter: 'full' },
   /** An opt-out that the platform rejected. Other changes wait until their record changes. */
   rejectedOptOut: { firstMs: hourMs, factor: 2, longestMs: dayMs, ...endless },
@@ -33,7 +28,6 @@ export const retrySchedules = {
   rejectedReport: every(dayMs),
   /** An event of the CRM whose run failed; it is a job of a queue. */
   event: { firstMs: 1_000, factor: 2, longestMs: 60_000, ...endless },
-  /** A job of a queue that another worker has to do. */
   jobElsewhere: every(1_000),
   /** A message to a receiver. A run begins anew, and a process that ends leaves it to the next. */
   notification: { firstMs: 1_000, factor: 5, longestMs: hourMs, ...endless, jitter: 'half' },

@@ -1,8 +1,6 @@
 /** The limit of a route; undefined if no response has stated it. */
 export interface StatedLimit {
-  /** The number of requests per window. */
   limit: number | undefined;
-  /** The length of the window. */
   windowMs: number | undefined;
 }
 

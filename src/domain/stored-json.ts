@@ -8,18 +8,15 @@ interface JsonCodec<Value> {
 }
 
 /**
- * Returns the codec of values that only this program writes, into its own files. They are decoded
- * as they were encoded, without a check of their form. `what` names the value in the error.
+ * Returns the codec of values that only this program writes, decoded without a check of their form.
+ * `what` names the value in the error.
  */
 export function storedJson<Value>(what: string): JsonCodec<Value> {
   const parse: JsonCodec<Value>['decode'] = JSON.parse;
   return codec(what, parse);
 }
 
-/**
- * Returns the codec of values that another program, or another version of this one, may have
- * written, or whose form has defaults.
- */
+/** The codec of values from another program or version, or whose form has defaults. */
 export function checkedJson<Value>(what: string, schema: z.ZodType<Value>): JsonCodec<Value> {
   return codec(what, (text) => schema.parse(JSON.parse(text)));
 }
@@ -44,9 +41,8 @@ function codec<Value>(what: string, parse: JsonCodec<Value>['decode']): JsonCode
 export type Decoded<Row extends { body: string }, Value> = Row & { readonly value: Value };
 
 /**
- * Returns what adds a body's decoded value to a row. Rows keep the body as text, which is stored,
- * hashed and compared; contacts and templates decide based on the value. Throws Invalid for another
- * form.
+ * Returns what adds a body's decoded value to a row. The text is stored, hashed and compared;
+ * decisions use the value. Throws Invalid for another form.
  */
 export function decoder<Value>(schema: z.ZodType<Value>) {
   const body = checkedJson('the body of a record', schema);

@@ -1,8 +1,6 @@
 /**
- * Counts the values of a source that have no known meaning while the source is read, and says them
- * without showing a value that may be personal. A message has one line for each option of the
- * configuration. Memory use does not grow with the number of records. Recognizes the options that
- * opt out or remove a person.
+ * Counts the values of a source that have no known meaning, and says them, in one line for each
+ * option, without showing what may be personal. Memory use does not grow with the records.
  */
 import type { DesiredRow, UnknownWord } from './record.ts';
 import { wordOf } from './values/record-field.ts';
@@ -15,7 +13,6 @@ export interface UnknownValue extends FoundValue {
 /** A value of a field; `text` is undefined for a list or an object. */
 interface FoundValue {
   text: string | undefined;
-  /** The number of records that contain the value. */
   records: number;
 }
 
@@ -36,7 +33,6 @@ export const mostCharacters = 60;
 
 interface UnknownCount {
   add(row: DesiredRow): void;
-  /** Returns the counts of each option, with the most frequent values first. */
   words(): UnknownWords[];
 }
 
@@ -69,9 +65,8 @@ const mostNamed = 8;
 const plainRecords = 3;
 
 /**
- * Renders the unknown values of one option: `312 records hold "Nein", 4 hold "-", which are no
- * known words (the first: line 7)`. With `asTheyAre` every value is shown. Otherwise a value that
- * may be personal data is shown only by its form, and the text points that out.
+ * Says the unknown values of one option: `312 records hold "Nein", 4 hold "-", which are no known
+ * words (the first: line 7)`. Unless `asTheyAre`, what may be personal is shown by its form.
  */
 export function sayUnknown(
   { values, others, first: place }: UnknownWords,
@@ -119,7 +114,6 @@ export function shownValue(value: FoundValue, asTheyAre: boolean) {
   return asTheyAre || isPlain(value) ? text : formOf(text);
 }
 
-/** The maximum number of characters that a form shows. */
 const formLength = 20;
 
 /** Returns the form of a text, no personal data: a for letters, 9 for digits; @ hides the rest. */

@@ -1,7 +1,6 @@
 /**
- * People whom the CRM marks as deleted, or has out of scope, and who are subscribed on the platform
- * with a contact that is not the mirror's. No run touches them by itself, so they are counted and
- * listed until an operator decides.
+ * People whom the CRM marks as deleted, or has out of scope, and who are subscribed with a contact
+ * that is not the mirror's. No run touches them; they are listed until an operator decides.
  */
 import type { ProblemCause } from './problem-causes.ts';
 import { counted } from './values/counted.ts';

@@ -9,7 +9,6 @@ import { describe, type Stage, flatten } from './send-request.ts';
 const HELD_BYTES = 256 * 1024;
 
 interface DownloadRequest {
-  /** An http or https URL with path and query. */
   url: string;
   headers: Readonly<Record<string, string>>;
   /** The longest wait for a connection, for the response, and between two of its chunks. */
@@ -59,7 +58,6 @@ function createFlow(host: string, signal: AbortSignal) {
   const begun = Promise.withResolvers<{ status: number; headers: Download['headers'] }>();
   const held: Buffer[] = [];
   let bytes = 0;
-  /** How many bytes of the length that the response states are still to come. */
   let missing = Number.NaN;
   let stage: Stage = 'waiting';
   let over: { reason?: unknown } | undefined;

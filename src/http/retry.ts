@@ -18,7 +18,6 @@ export interface Resend {
 
 /** The rules to which the table of operations refers. */
 export const resend = {
-  /** For reads. */
   freely: { changes: false, after: 'every 5xx', unanswered: true },
   /** For operations with the same effect when repeated: PUT, DELETE, an enrolment by id. */
   repeatable: { changes: true, after: 'every 5xx', unanswered: false },
@@ -31,7 +30,6 @@ export const resend = {
 interface RetryOptions {
   clock: Clock;
   random: Random;
-  /** The maximum number of attempts, including the first. */
   maxAttempts?: number | undefined;
   /** Ends the waits between attempts. */
   signal?: AbortSignal | undefined;

@@ -13,7 +13,6 @@ function shown<T extends z.ZodType>(schema: T) {
 const channel = z.object({
   id: z.string().min(1),
   name: shown(z.string()),
-  /** opt_in or opt_out at present. Any text is accepted, so that a third value is noticed. */
   subscription: z.string(),
 });
 

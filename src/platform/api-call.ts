@@ -23,7 +23,6 @@ export interface CallOptions {
   /** Called with the answer to each attempt. */
   answered?: ((answer: Answer) => void) | undefined;
   priority?: Priority | undefined;
-  /** The address of the person that the call is about, for a log. It is not sent. */
   person?: string | undefined;
 }
 
@@ -36,10 +35,8 @@ interface Call<T> {
   cookie?: string;
   /** Addresses in this request, which must not appear in messages. */
   addresses?: readonly string[];
-  /** The id of the contact that the call is about. */
   contact?: string | undefined;
   schema: z.ZodType<T>;
-  /** The name of the expected body, for messages. */
   expected: string;
 }
 
@@ -193,7 +190,6 @@ function interpret<T>(answer: Answer, call: Call<T>, apiKey: string): Called<T> 
 }
 
 const LONGEST_TEXT = 300;
-/** More than is ever shown, so that truncation cannot leave a part of a secret unreplaced. */
 const LONGEST_READ = 16_000;
 
 const WRONG_URL = 'is platform.url the address of the platform?';

@@ -189,7 +189,6 @@ function createDomains({ call }: Caller): Domains {
   };
 }
 
-/** Finds the session cookie among all cookies copied from a browser, or throws Invalid. */
 function sessionToken(text: string): string {
   const token = text
     .replace(/^cookie:/i, '')
@@ -201,16 +200,13 @@ function sessionToken(text: string): string {
 }
 
 interface ContactFilter {
-  /** A part of the address. `%` and `_` may act as wildcards, so compare the returned addresses. */
   search?: string | undefined;
   status?: z.infer<typeof contactStatus> | undefined;
 }
 
 /** The query for one page, whose defaults the specification does not tell for sure. */
 interface ContactQuery extends ContactFilter {
-  /** The page number, starting at 1. */
   page: number;
-  /** The page size, from 1 to 100. */
   limit: number;
   /** Leaves out names, properties and groups, which take as long to parse as all the rest. */
   brief?: boolean | undefined;

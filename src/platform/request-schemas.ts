@@ -93,7 +93,6 @@ export const testSendBody = z.object({
 /** A parsed body of a test email. */
 export type TestSendBody = z.infer<typeof testSendBody>;
 
-/** Matches a label of a domain name: letters, digits and inner hyphens, at most 63 characters. */
 const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
 
 /** A domain name: labels separated by dots, the last one with at least two letters. */

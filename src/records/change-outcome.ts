@@ -1,4 +1,3 @@
-/** The outcome of a change that was sent, or was about to be. */
 import type { Evidence } from './platform-facts.ts';
 import type { Key, ObservedRow } from '../domain/record.ts';
 import type { Answer } from '../domain/exchange.ts';
@@ -14,7 +13,6 @@ import {
 /** A change that took effect, or whose effect was found on the platform. */
 export interface Acked {
   is: 'acked';
-  /** The platform id of the record; undefined if the response does not name it. */
   id: string | undefined;
   /** The record as shown in the response; undefined if not shown completely. */
   observed: ObservedRow | undefined;
@@ -28,13 +26,11 @@ export interface Acked {
   undone?: boolean;
   /** Whether the opt-out may be this request's or a default, and not the person's. */
   doubtful?: boolean;
-  /** Whether a further change of the record follows at once. */
   more?: boolean;
   /** Why no test could be sent of what was written. */
   untested?: string | undefined;
   /** The evidence about the platform that the response contains. */
   evidence?: Evidence | undefined;
-  /** Whether the record now has another key on the platform. */
   renamed?: boolean;
 }
 

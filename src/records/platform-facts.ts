@@ -51,7 +51,6 @@ export function withEvidence(facts: PlatformFacts, evidence: Evidence): Platform
   return { ...facts, namesAll, defaults: { ...others, ...Object.fromEntries(outs) } };
 }
 
-/** The pages of a complete listing, the number of records on them, and the parts of the mirror. */
 interface Listed {
   pages: readonly NamedParts[];
   count: number;

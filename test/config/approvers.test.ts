@@ -2,7 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { approvers } from '../../src/config/schema/file-schema.ts';
-import { fixOf } from '../../src/domain/schema-fault.ts';
+import { fixOf } from '../../src/domain/schema-fields.ts';
 
 const pair = generateKeyPairSync('ed25519');
 const pem = pair.publicKey.export({ type: 'spki', format: 'pem' }).toString();

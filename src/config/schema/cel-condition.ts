@@ -1,8 +1,7 @@
 /**
- * Compiles conditions in CEL (docs/values-and-conditions.md), which are checked when the
- * configuration is loaded. Their only variable is `record`. Its fields are texts, as in a CSV file,
- * so that a comparison with a number, which could never be true, is found immediately. Values from
- * JSON become texts: true is "true", 42 is "42", null is "".
+ * Compiles conditions in CEL (docs/values-and-conditions.md) when the configuration is loaded.
+ * Their only variable is `record`, whose fields are texts, so that a comparison with a number,
+ * which could never be true, is found at once. From JSON, true is "true", 42 is "42", null is "".
  */
 import {
   type ASTNode,
@@ -12,7 +11,7 @@ import {
   Environment,
 } from '@marcbachmann/cel-js';
 import type { Fault } from '../../domain/record.ts';
-import { fault } from '../../domain/schema-fault.ts';
+import { fault } from '../../domain/schema-fields.ts';
 import type { Condition } from '../../domain/condition.ts';
 import { fieldAt, isLossy, textOf } from '../../domain/values/record-field.ts';
 import { type Flaw, readText } from './field-types.ts';
@@ -29,8 +28,8 @@ export function compile(written: string, { nullable }: { nullable: boolean }): C
     if (typeof text !== 'string') return text;
     const branches = nullable ? nullBranches(environment.parse(text).ast) : [];
     const nulls = branches.filter((at) => text.startsWith('null', at));
-    // In CEL, both branches of ?: have the same type. Therefore null is checked as if it were true,
-    // which has the same length and shifts no position, but it is evaluated as a value of any type.
+    // In CEL, both branches of ?: have one type. So null is checked as true, which has the same
+    // length and shifts no position, but evaluated as a value of any type.
     const checked = environment.parse(replaced(text, nulls, 'true'));
     const uses = usesOf(checked.ast);
     const { valid, type, error } = checked.check();
@@ -187,9 +186,7 @@ const instead: Readonly<Record<string, string>> = {
 const ours = new Set(Object.values(instead));
 const loops = new Set(['all', 'exists', 'exists_one', 'filter', 'map']);
 
-/** The patterns of all loaded conditions, by their source text. */
 const patterns = new Map<string, RE2JS>();
-/** The number of characters that `matches` has read in the current evaluation. */
 const read = { characters: 0 };
 
 export const environment = new Environment({

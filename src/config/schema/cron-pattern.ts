@@ -1,7 +1,4 @@
-/**
- * Handles the cron patterns of a schedule: their times, spread over the mirrors, and their
- * intervals; and time zones.
- */
+/** The times of cron patterns, spread over the mirrors, and their intervals; and time zones. */
 import { CronExpressionParser } from 'cron-parser';
 import { offsetAt } from '../../domain/values/local-time.ts';
 
@@ -67,7 +64,6 @@ const hoursOfDay = 24;
 /** No clock is put back by more; the Troll station in Antarctica changes by two hours. */
 const longestShiftMs = 3 * 3_600_000;
 
-/** Returns the first time from `from` at which a pattern of every hour is due. */
 function dueByTheHour(pattern: string, zone: Zone, from: number): number {
   const offset = zone.offset(from);
   const at =
@@ -85,10 +81,8 @@ function parse(pattern: string, local: number) {
 
 type Zone = ReturnType<typeof zoneOf>;
 
-/** Returns the clock of a time zone. Moments and times of day are milliseconds since the epoch. */
 function zoneOf(timezone: string) {
   const offset = (at: number): number => offsetAt(at, timezone);
-  /** Returns the moment between two at which the clock is changed. */
   const change = (before: number, after: number): number => {
     const first = offset(before);
     let [low, high] = [before, after];
@@ -145,7 +139,6 @@ export function tickWords(tick: Tick): string {
 
 /** Defines when the entries are due. */
 export interface Schedule {
-  /** Cron patterns; a pattern with six fields begins with seconds. */
   patterns: Readonly<Record<Tick, string | undefined>>;
   timezone: string;
 }

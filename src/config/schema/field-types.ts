@@ -1,17 +1,15 @@
-/** Defines basic types of configuration fields: texts, numbers, secrets and durations. */
 import { z } from 'zod';
-import { says, fault, told } from '../../domain/schema-fault.ts';
+import { fault, number, says, text, told } from '../../domain/schema-fields.ts';
 import type { Fault } from '../../domain/record.ts';
-import { numeric, delayForm, durationForm } from '../../domain/values/config-value.ts';
+import { delayForm, durationForm } from '../../domain/values/config-value.ts';
 
 /** Returns whether a text can be sent in an HTTP header and holds only characters of keys. */
 export function isHeaderText(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text);
 }
 
-export const text = (what: string) => z.string().min(1).describe(what);
-export const number = (of: z.ZodNumber, what: string) => z.preprocess(numeric, of).describe(what);
-export const whole = (min: number, max: number) => z.number().int().min(min).max(max);
+export const percent = (what: string) => number(0, 100, what);
+
 export const secret = (what: string) =>
   z
     .string()

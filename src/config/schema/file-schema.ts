@@ -1,23 +1,22 @@
 /**
  * Defines the schema of the configuration file, with the descriptions that editors show
- * (docs/configuration.md): canaries, approvers, windows, requests, the platform, the policy and the
- * audit log, and the file that holds them. Records, notices and the worker have files of their own.
- * Custom messages have the form "what is wrong → how to fix it".
+ * (docs/configuration.md). Custom messages have the form "what is wrong → how to fix it".
  */
 import { z } from 'zod';
-import { fault, reporter, requireOne, says } from '../../domain/schema-fault.ts';
-import { byGuardKey, type Guard } from '../../domain/guard-classes.ts';
-import { isLoopback, truth } from '../../domain/values/config-value.ts';
 import {
-  delay,
-  duration,
+  choice,
+  fault,
+  flag,
   number,
-  onMapping,
-  readText,
-  secret,
+  reporter,
+  requireOne,
+  says,
   text,
   whole,
-} from './field-types.ts';
+} from '../../domain/schema-fields.ts';
+import { byGuardKey, type Guard } from '../../domain/guard-classes.ts';
+import { isLoopback } from '../../domain/values/config-value.ts';
+import { delay, duration, onMapping, percent, readText, secret } from './field-types.ts';
 import { contacts, templates } from './records-schema.ts';
 import { rules } from './rule-condition.ts';
 import { notices } from './notices-schema.ts';
@@ -26,16 +25,16 @@ import { isPrivateKey, publicKeyIn } from '../../domain/values/ed25519-key.ts';
 import { hoursOf, type WeeklyHours } from '../../domain/guards/change-window.ts';
 import { askedClasses } from '../../domain/guards/plan-rule.ts';
 
-const share = (what: string) => number(z.number().min(0).max(100), what);
-const bound = (what: string) => share(`Percentage of the canary ${what}`).prefault(5);
+const bound = (what: string) => percent(`Percentage of the canary ${what}`).prefault(5);
 
 const canary = z
   .strictObject({
-    percent: share(
+    percent: percent(
       'Percentage of the people or templates of a class that are changed first',
     ).prefault(2),
-    floor: number(
-      whole(1, 1_000_000),
+    floor: whole(
+      1,
+      1_000_000,
       'The least number of people in a canary; no more than that need none',
     ).prefault(25),
     wait: duration('Time after which the canary is read back').default('30m'),
@@ -71,18 +70,21 @@ const publicKey = z
   })
   .describe('Public key of an approver: Ed25519, base64 (SPKI) or PEM');
 
-const approverName = z
-  .string()
-  .regex(
-    /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}$/,
-    says('is no name of an approver', 'use 1 to 40 letters, digits, spaces, dots, - and _'),
-  );
-
 /** The schema of `policy.approvers`. In its output, all keys are base64. */
 export const approvers = z
   .strictObject({
-    need: number(whole(1, 20), 'How many of them have to sign the same changes'),
-    keys: z.record(approverName, publicKey).describe('The public key of each approver, by name'),
+    need: whole(1, 20, 'How many of them have to sign the same changes'),
+    keys: z
+      .record(
+        z
+          .string()
+          .regex(
+            /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}$/,
+            says('is no name of an approver', 'use 1 to 40 letters, digits, spaces, dots, - and _'),
+          ),
+        publicKey,
+      )
+      .describe('The public key of each approver, by name'),
   })
   .superRefine(({ need, keys }, context) => {
     const wrong = reporter(context);
@@ -96,16 +98,14 @@ export const approvers = z
   })
   .describe('Who signs approvals');
 
-const hours = readText<WeeklyHours[]>(
-  "Days and hours: 'Mon-Fri 08:00-18:00', 'Sat,Sun 10:00-12:00' or '22:00-06:00', several with ;",
-  hoursOf,
-);
-
 const windows = z
   .array(
     z
       .strictObject({
-        allow: hours,
+        allow: readText<WeeklyHours[]>(
+          "Days and hours: 'Mon-Fri 08:00-18:00', 'Sat,Sun 10:00-12:00' or '22:00-06:00', several with ;",
+          hoursOf,
+        ),
         for: z
           .array(z.enum(askedClasses))
           .min(1)
@@ -119,38 +119,32 @@ const windows = z
   )
   .describe('Hours outside of which classes of changes wait for a later run');
 
-const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
-const fileSize = (what: string) =>
-  z
-    .string()
-    .regex(/^[1-9]\d{0,4}[MG]B$/, says('is no size', 'write a number and MB or GB: 100MB'))
-    .describe(what);
-
 const requests = z
   .strictObject({
-    log: z
-      .enum(['on', 'off'])
-      .default('on')
-      .describe('off: no requests are logged, and the next run deletes the log'),
-    keep: duration('How long requests are kept').default('14d'),
-    size: fileSize('Maximum size of the log; the oldest requests are dropped first').default(
-      '100MB',
+    log: choice(
+      ['on', 'off'],
+      'on',
+      'off: no requests are logged, and the next run deletes the log',
     ),
+    keep: duration('How long requests are kept').default('14d'),
+    size: z
+      .string()
+      .regex(/^[1-9]\d{0,4}[MG]B$/, says('is no size', 'write a number and MB or GB: 100MB'))
+      .describe('Maximum size of the log; the oldest requests are dropped first')
+      .default('100MB'),
   })
   .describe('The log of requests to the platform');
 
 const alerts = z
   .strictObject({
-    refused: number(
-      z.number().min(0).max(100),
-      'Percentage of the changes of a run that the platform refuses',
-    ).optional(),
+    refused: percent('Percentage of the changes of a run that the platform refuses').optional(),
     runTime: duration('How long a run takes').optional(),
     proofAge: duration(
       'Time since the last full run that ended well began; by default 36 hours and two runs of the schedule',
     ).optional(),
     deviation: number(
-      z.number().min(1).max(100),
+      1,
+      100,
       'How many times further from the median a run is than the 30 before it, in changes',
     ).optional(),
   })
@@ -179,9 +173,10 @@ const platform = z
       'API key of the organization; take it from the environment with ${NAME}',
     ).optional(),
     apiKeyFile: text('File that contains the API key, instead of apiKey').optional(),
-    timeoutMs: number(whole(1, 600_000), 'Time-out of a request, in milliseconds').prefault(10_000),
+    timeoutMs: whole(1, 600_000, 'Time-out of a request, in milliseconds').prefault(10_000),
     reserve: number(
-      z.number().min(0).max(0.9),
+      0,
+      0.9,
       'Share of each rate limit that is left to other programs of the organization',
     ).prefault(0.1),
     allowHttp: flag('Allows plain HTTP to another machine').prefault(false),
@@ -196,74 +191,68 @@ const platform = z
 
 const policy = z
   .strictObject({
-    absent: z
-      .enum(['keep', 'opt_out'])
-      .default('opt_out')
-      .describe(
-        'What to do with contacts of this mirror that are missing from the CRM: keep leaves them subscribed, opt_out opts them out',
-      ),
-    deletes: z
-      .enum(['off', 'created', 'owned'])
-      .default('off')
-      .describe(
-        'Which contacts are deleted on the platform if they are missing from the CRM: none, those that this mirror created, or all that it owns',
-      ),
+    absent: choice(
+      ['keep', 'opt_out'],
+      'opt_out',
+      'What to do with contacts of this mirror that are missing from the CRM: keep leaves them subscribed, opt_out opts them out',
+    ),
+    deletes: choice(
+      ['off', 'created', 'owned'],
+      'off',
+      'Which contacts are deleted on the platform if they are missing from the CRM: none, those that this mirror created, or all that it owns',
+    ),
     deleteAfter: delay(
       'Time from the opt-out of a missing person to the deletion. 0s means immediately. People with a' +
         ' deletion flag in the CRM do not wait',
     ).default('30d'),
-    optIns: z
-      .enum(['on', 'off'])
-      .default('on')
-      .describe('off: no contact is created or opted in; opt-outs, deletes and templates continue'),
-    resubscribe: z
-      .enum(['never', 'newer'])
-      .default('never')
-      .describe('Whether a newer consent in the CRM overrides an opt-out on the platform'),
-    missing: z
-      .enum(['respect', 'recreate'])
-      .default('respect')
-      .describe(
-        'What to do if a contact of this mirror was deleted on the platform: respect leaves it deleted, recreate creates it again',
-      ),
-    templates: z
-      .enum(['keep', 'overwrite'])
-      .default('keep')
-      .describe('What to do with a template that was edited on the platform'),
-    absentTemplates: z
-      .enum(['keep', 'archive'])
-      .default('keep')
-      .describe('What to do with a template of this mirror that is missing from its source'),
+    optIns: choice(
+      ['on', 'off'],
+      'on',
+      'off: no contact is created or opted in; opt-outs, deletes and templates continue',
+    ),
+    resubscribe: choice(
+      ['never', 'newer'],
+      'never',
+      'Whether a newer consent in the CRM overrides an opt-out on the platform',
+    ),
+    missing: choice(
+      ['respect', 'recreate'],
+      'respect',
+      'What to do if a contact of this mirror was deleted on the platform: respect leaves it deleted, recreate creates it again',
+    ),
+    templates: choice(
+      ['keep', 'overwrite'],
+      'keep',
+      'What to do with a template that was edited on the platform',
+    ),
+    absentTemplates: choice(
+      ['keep', 'archive'],
+      'keep',
+      'What to do with a template of this mirror that is missing from its source',
+    ),
     approvers: approvers.optional(),
     canary: canary.optional(),
   })
   .describe('What to do if the CRM and the platform disagree');
 
 function limit({ defaults, words: { schema } }: Guard): z.ZodType<Guard['defaults']> {
-  const { percent, floor, holdFor } = defaults;
-  const both = z
-    .strictObject({
-      percent: number(z.number().min(0).max(100), `Limit as a percentage of ${schema.of}`).prefault(
-        percent,
-      ),
-      floor: number(
-        whole(0, 1_000_000_000),
-        'Minimum of the limit, whatever the percentage',
-      ).prefault(floor),
-    })
-    .describe(schema.what);
-  if (holdFor === undefined) return both;
-  const timed = duration('Time after which the opt-outs are applied without approval').default(
-    holdFor,
-  );
-  return both.extend({ holdFor: timed }).describe(schema.what);
+  const { percent: share, floor, holdFor } = defaults;
+  const least = 'Minimum of the limit, whatever the percentage';
+  const both = z.strictObject({
+    percent: percent(`Limit as a percentage of ${schema.of}`).prefault(share),
+    floor: whole(0, 1_000_000_000, least).prefault(floor),
+  });
+  if (holdFor === undefined) return both.describe(schema.what);
+  const timed = duration('Time after which the opt-outs are applied without approval');
+  return both.extend({ holdFor: timed.default(holdFor) }).describe(schema.what);
 }
 
 const guards = z
   .strictObject({
     ...byGuardKey((guard) => limit(guard).prefault({})),
-    absentReadings: number(
-      whole(1, 100),
+    absentReadings: whole(
+      1,
+      100,
       'Number of complete exports from which a person must be missing',
     ).prefault(2),
     absentFor: delay(

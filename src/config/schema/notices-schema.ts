@@ -1,8 +1,8 @@
 /** Defines the schema of `notices`: where problems with a mirror are reported, and which. */
 import { z } from 'zod';
-import { reporter, says } from '../../domain/schema-fault.ts';
+import { reporter, says, text } from '../../domain/schema-fields.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
-import { mailbox, noAddress, onMapping, secret, text } from './field-types.ts';
+import { mailbox, noAddress, onMapping, secret } from './field-types.ts';
 import { isBase64 } from './worker-schema.ts';
 
 /** The problems that are reported, in this order. */
@@ -43,16 +43,13 @@ const address = (what: string) =>
     .refine((url) => URL.parse(url)?.protocol !== 'http:' || isLoopback(url), unsafe)
     .describe(what);
 
-const noSecret = says(
-  'is no secret of Standard Webhooks',
-  'write whsec_ and then base64 (openssl rand -base64 32)',
-);
 const signingMeaning = 'Secret for the signature, in the format of Standard Webhooks';
-const signing = secret(signingMeaning).refine((it) => it === '' || isBase64(it), noSecret);
-
-const noServer = says(
-  'is no address of a mail server',
-  'write smtps://HOST, or smtp://HOST:587 for STARTTLS; user and password are keys of their own',
+const signing = secret(signingMeaning).refine(
+  (it) => it === '' || isBase64(it),
+  says(
+    'is no secret of Standard Webhooks',
+    'write whsec_ and then base64 (openssl rand -base64 32)',
+  ),
 );
 
 const sender = /^(?:[^<>@,;"\r\n]*<[^\s<>@,;"]+@[^\s<>@,;"]+>|[^\s<>@,;"]+@[^\s<>@,;"]+)$/;
@@ -61,10 +58,15 @@ const email = z
   .strictObject({
     smtp: z
       .string()
-      .refine((given) => {
-        const isServer = /^smtps?:$/.test(URL.parse(given)?.protocol ?? '');
-        return isServer && /^smtps?:\/\/[^/?#@]+\/?$/i.test(given);
-      }, noServer)
+      .refine(
+        (given) =>
+          /^smtps?:\/\/[^/?#@]+\/?$/i.test(given) &&
+          /^smtps?:$/.test(URL.parse(given)?.protocol ?? ''),
+        says(
+          'is no address of a mail server',
+          'write smtps://HOST, or smtp://HOST:587 for STARTTLS; user and password are keys of their own',
+        ),
+      )
       .describe('Mail server: smtps://HOST, or smtp://HOST:587, which must offer STARTTLS'),
     user: text('User at the mail server').optional(),
     password: text('Password of this user').optional(),
@@ -78,30 +80,31 @@ const email = z
   }, onMapping)
   .describe('Sends an e-mail');
 
-const receivers = {
-  slack: z.strictObject({ url: address('URL of an incoming webhook of Slack') }),
-  teams: z.strictObject({ url: address('URL of a workflow of Teams that posts what it is sent') }),
-  ntfy: z.strictObject({
-    url: address('URL of a topic: https://ntfy.sh/TOPIC'),
-    token: secret('Access token, if the topic needs one').optional(),
-  }),
-  email,
-  webhook: z.strictObject({ url: address('Address of your own program'), secret: signing }),
-} as const;
-
-export type ReceiverKind = keyof typeof receivers;
-
 const receiverKinds = ['slack', 'teams', 'ntfy', 'email', 'webhook'] as const;
-
-const { slack, teams, ntfy, webhook } = receivers;
+export type ReceiverKind = (typeof receiverKinds)[number];
 
 const receiver = z
   .strictObject({
-    slack: slack.describe('Posts to Slack').optional(),
-    teams: teams.describe('Posts to Microsoft Teams').optional(),
-    ntfy: ntfy.describe('Publishes to a topic of ntfy').optional(),
+    slack: z
+      .strictObject({ url: address('URL of an incoming webhook of Slack') })
+      .describe('Posts to Slack')
+      .optional(),
+    teams: z
+      .strictObject({ url: address('URL of a workflow of Teams that posts what it is sent') })
+      .describe('Posts to Microsoft Teams')
+      .optional(),
+    ntfy: z
+      .strictObject({
+        url: address('URL of a topic: https://ntfy.sh/TOPIC'),
+        token: secret('Access token, if the topic needs one').optional(),
+      })
+      .describe('Publishes to a topic of ntfy')
+      .optional(),
     email: email.optional(),
-    webhook: webhook.describe('Sends the signed JSON, as url and secret do').optional(),
+    webhook: z
+      .strictObject({ url: address('Address of your own program'), secret: signing })
+      .describe('Sends the signed JSON, as url and secret do')
+      .optional(),
     name: z
       .string()
       .regex(/^[a-z0-9-]{1,40}$/, says('is no name', 'use 1 to 40 of a-z, 0-9 and -'))

@@ -2,12 +2,12 @@
 import { normalize } from 'node:path';
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
-import { fault, reporter, says } from '../../domain/schema-fault.ts';
+import { fault, reporter, says, text, whole } from '../../domain/schema-fields.ts';
 import { isOptOutField } from '../../domain/opt-out-names.ts';
 import { parseDateFormat } from '../../domain/values/local-time.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import { condition } from './cel-condition.ts';
-import { mailbox, noAddress, number, onMapping, text, whole } from './field-types.ts';
+import { mailbox, noAddress, onMapping } from './field-types.ts';
 import { contactSource, readsOne, returns, templateSource, traitsOf } from './source-types.ts';
 import { timeZone, webhook } from './worker-schema.ts';
 import { fillsInChannel } from '../../sources/http/options.ts';
@@ -91,9 +91,8 @@ function refuseTwice(lists: readonly string[]) {
 const field = (what: string) => text(`Column or dotted path of the CRM record: ${what}`);
 
 /** Zones without summer time, under names that most people write for zones with it. */
-const withoutSummer: ReadonlySet<string> = new Set(['EST', 'MST', 'HST']);
+const withoutSummer = ['EST', 'MST', 'HST'];
 
-/** The time of a consent statement: a field in ISO 8601, or with a format of its own. */
 const consentTime = z
   .union([
     field('when this person last gave or withdrew consent (ISO 8601)'),
@@ -112,13 +111,14 @@ const consentTime = z
       })
       .superRefine(({ format, timezone }, context) => {
         const wrong = reporter(context);
-        if (timezone !== undefined && withoutSummer.has(timezone)) {
+        if (timezone === undefined) {
+          const parsed = typeof format === 'string' ? parseDateFormat(format) : {};
+          if (!('hasTime' in parsed) || !parsed.hasTime) return;
+          wrong('timezone', 'is missing', 'name the zone of the times, such as Europe/Berlin');
+        } else if (withoutSummer.includes(timezone)) {
           const fix = 'name a place in the zone, such as America/New_York';
           wrong('timezone', `${timezone} has no summer time`, fix);
         }
-        const parsed = typeof format === 'string' ? parseDateFormat(format) : undefined;
-        if (timezone !== undefined || !parsed || 'reason' in parsed || !parsed.hasTime) return;
-        wrong('timezone', 'is missing', 'name the zone of the times, such as Europe/Berlin');
       }, onMapping),
   ])
   .describe(
@@ -161,8 +161,6 @@ export const protect = z
       ' opt-outs that the CRM states still apply',
   );
 
-const onList = { when: ({ value }: { value: unknown }) => Array.isArray(value) };
-
 const channel = z
   .strictObject({
     id: text('Id of the channel on the platform'),
@@ -188,7 +186,6 @@ const channel = z
   })
   .describe('One channel: its id and the subscription field');
 
-/** Returns a field of an entry, which may not be a channel at all. */
 function fieldOf(entry: unknown, name: 'id' | 'replaces'): unknown {
   const isMapping = typeof entry === 'object' && entry !== null;
   return isMapping && Object.hasOwn(entry, name) ? Reflect.get(entry, name) : undefined;
@@ -197,24 +194,28 @@ function fieldOf(entry: unknown, name: 'id' | 'replaces'): unknown {
 const channels = z
   .array(channel)
   .min(1)
-  .superRefine((list, context) => {
-    const wrong = reporter(context);
-    const ids = list.map((entry) => fieldOf(entry, 'id'));
-    for (const [index, id] of ids.entries()) {
-      if (id === undefined || ids.indexOf(id) === index) continue;
-      wrong([index, 'id'], 'is the id of an earlier channel too', 'keep one of the two');
-    }
-    for (const [index, entry] of list.entries()) {
-      const replaced = fieldOf(entry, 'replaces');
-      if (replaced === undefined || !ids.includes(replaced)) continue;
-      const fix = 'remove that one from the list, or this';
-      const mistake =
-        ids[index] === replaced
-          ? fault('names the channel itself', 'name the one it took over from')
-          : fault('names a channel that is kept equal itself', fix);
-      wrong([index, 'replaces'], mistake);
-    }
-  }, onList)
+  .superRefine(
+    (list, context) => {
+      const wrong = reporter(context);
+      const ids = list.map((entry) => fieldOf(entry, 'id'));
+      for (const [index, entry] of list.entries()) {
+        const id = ids[index];
+        if (id !== undefined && ids.indexOf(id) !== index)
+          wrong([index, 'id'], 'is the id of an earlier channel too', 'keep one of the two');
+        const replaced = fieldOf(entry, 'replaces');
+        if (replaced === undefined || !ids.includes(replaced)) continue;
+        const [reason, fix] =
+          id === replaced
+            ? ['names the channel itself', 'name the one it took over from']
+            : [
+                'names a channel that is kept equal itself',
+                'remove that one from the list, or this',
+              ];
+        wrong([index, 'replaces'], reason, fix);
+      }
+    },
+    { when: ({ value }) => Array.isArray(value) },
+  )
   .describe('Channels to keep equal, at least one');
 
 /** A check of `returns` beside other keys runs only if `returns` itself has no mistake. */
@@ -234,8 +235,9 @@ export const contacts = z
     consentAt: consentTime.optional(),
     include: condition(false, 'false excludes the record').optional(),
     protect: protect.optional(),
-    sample: number(
-      whole(1, 1_000_000),
+    sample: whole(
+      1,
+      1_000_000,
       'Number of people to begin with: only these are created, opted in or adopted',
     ).optional(),
     channels,
@@ -258,18 +260,20 @@ export const contacts = z
   }, onMapping)
   .describe('People to keep equal');
 
-const templateCanary = z
-  .strictObject({
-    to: z
-      .array(z.string().regex(mailbox, noAddress))
-      .min(1)
-      .max(20)
-      .describe('Addresses that get a test of each changed template, before it is published'),
-  })
-  .describe('Tests of changed templates');
-
 export const templates = z
-  .strictObject({ source: templateSource, canary: templateCanary.optional() })
+  .strictObject({
+    source: templateSource,
+    canary: z
+      .strictObject({
+        to: z
+          .array(z.string().regex(mailbox, noAddress))
+          .min(1)
+          .max(20)
+          .describe('Addresses that get a test of each changed template, before it is published'),
+      })
+      .describe('Tests of changed templates')
+      .optional(),
+  })
   .describe('Templates to keep equal');
 
 /** Returns the conflicts between `returns` and the rest of `contacts`, each with its path. */

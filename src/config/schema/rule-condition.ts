@@ -1,8 +1,7 @@
 /**
- * Compiles the conditions of rules about a plan, in CEL (docs/guards-and-approvals.md). They are
- * checked when the configuration is loaded: an unknown name or a result other than true or false is
- * a mistake in the file, and so is a comparison with a word or number that the variable never is,
- * such as `weekday == "Monday"`: it is right in CEL, and the rule never asks.
+ * Compiles the conditions of rules about a plan, in CEL (docs/guards-and-approvals.md), when the
+ * configuration is loaded. A comparison with a word or number that the variable never is, such as
+ * `weekday == "Monday"`, is right in CEL, but the rule would never ask: it is a mistake, too.
  */
 import { type ASTNode, Environment, TypeError as TypeMistake } from '@marcbachmann/cel-js';
 import { z } from 'zod';
@@ -14,9 +13,9 @@ import {
   type PlanFacts,
 } from '../../domain/guards/plan-rule.ts';
 import type { Fault } from '../../domain/record.ts';
-import { fault } from '../../domain/schema-fault.ts';
+import { fault, text as textField } from '../../domain/schema-fields.ts';
 import { callsIn, inner, rephrase } from './cel-condition.ts';
-import { type Flaw, readText, text as textField } from './field-types.ts';
+import { type Flaw, readText } from './field-types.ts';
 import { weekdays } from '../../domain/values/local-time.ts';
 
 const fieldsOf = <T extends string>(names: readonly string[], type: T): Record<string, T> =>
@@ -179,14 +178,8 @@ function neverIs(node: ASTNode): Flaw | undefined {
   return [...own, ...inner(node).map(neverIs)].find((flaw) => flaw !== undefined);
 }
 
-interface Comparison {
-  /** The variable with its field, as it is written: percent.optIns. */
-  name: string;
-  op: string;
-  constant: ASTNode;
-}
-
-function comparisons(node: ASTNode): Comparison[] {
+/** Returns the constants in a comparison; `name` is the variable with its field, as written. */
+function comparisons(node: ASTNode): { name: string; op: string; constant: ASTNode }[] {
   const [left, right] = inner(node);
   if (!left || !right) return [];
   const { op } = node;
@@ -203,7 +196,6 @@ function comparisons(node: ASTNode): Comparison[] {
   ];
 }
 
-/** Returns the name of a variable or of its field; '' for anything else. */
 function nameOf(node: ASTNode): string {
   if (node.op === 'id') return node.args;
   if (node.op !== '.') return '';

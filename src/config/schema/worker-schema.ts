@@ -1,10 +1,10 @@
 /** Defines the schema of what only a worker uses: schedules, Redis, its server and events. */
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { reporter, says } from '../../domain/schema-fault.ts';
+import { reporter, says, text, whole } from '../../domain/schema-fields.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
 import { isPattern, isTimeZone } from './cron-pattern.ts';
-import { number, onMapping, secret, text, whole } from './field-types.ts';
+import { onMapping, secret } from './field-types.ts';
 
 const noPattern = says(
   'is no cron pattern',
@@ -56,13 +56,12 @@ export const redis = z
   );
 
 const noBase = says('is no web address', 'write https://HOST, as the CRM calls it');
-
 const noAddress = says('is no IP address', 'write it as the connection shows it: 10.0.0.7');
 
 export const server = z
   .strictObject({
     host: text('Address to listen on').default('127.0.0.1'),
-    port: number(whole(0, 65_535), 'Port to listen on').prefault(8080),
+    port: whole(0, 65_535, 'Port to listen on').prefault(8080),
     token: secret('Token required for all requests except health checks and webhooks').optional(),
     publicUrl: z
       .string()

@@ -6,7 +6,7 @@
 import type { GuardClass } from '../guard-classes.ts';
 import { type AskedClass, askedClasses } from './plan-rule.ts';
 import type { Fault } from '../record.ts';
-import { fault } from '../schema-fault.ts';
+import { fault } from '../schema-fields.ts';
 import { localTime, type LocalTime, type Weekday, weekdays } from '../values/local-time.ts';
 
 /** Hours of some days. Those that end before they begin end on the following day. */

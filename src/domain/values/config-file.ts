@@ -5,9 +5,8 @@ import { closeSync, openSync, readSync, renameSync, rmSync, writeFileSync } from
 const mostBytes = 1024 * 1024;
 
 /**
- * Returns the bytes of the file at `path`. Reads at most one mebibyte, because reading from a
- * device may never end. Throws an error with the code EFBIG for a larger file, and file system
- * errors.
+ * Returns the bytes of a file, at most one mebibyte, because a device may never end. Throws file
+ * system errors, and one with the code EFBIG for a larger file.
  */
 export function readSmallFile(path: string): Buffer {
   const file = openSync(path, 'r');

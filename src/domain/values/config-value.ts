@@ -1,6 +1,4 @@
-/**
- * Converts values in the form in which a configuration or an environment variable contains them.
- */
+/** Converts values as a configuration or an environment variable contains them. */
 
 /** Returns the number in a text (environment variables are text), or any other value unchanged. */
 export function numeric(value: unknown): unknown {

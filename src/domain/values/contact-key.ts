@@ -6,9 +6,9 @@ const plain = /^[\x21-\x7e]*$/;
 const hostLike = /^(?:[a-z\d.-]|(?![\p{C}\p{Z}])[\u0080-\u{10ffff}])+$/iu;
 
 /**
- * Returns the key of a contact on both sides: its address in canonical form, which is trimmed, in
- * NFC and lower case, with the domain in its ASCII form (UTS 46). So `Ana@ESPAÑA.example` and
- * `ana@xn--espaa-rta.example` are one person. A domain that has no ASCII form stays as it is.
+ * Returns the key of a contact: its address, trimmed, in NFC and lower case, the domain in ASCII
+ * (UTS 46), so that `Ana@ESPAÑA.example` and `ana@xn--espaa-rta.example` are one person. A domain
+ * that has no ASCII form stays as it is.
  */
 export function contactKey(address: string): string {
   const trimmed = address.trim();

@@ -1,7 +1,4 @@
-/**
- * Formats a whole number with thousands separators: 1,234. It does not use `toLocaleString`, whose
- * first call in a process takes 15 ms.
- */
+/** Formats 1234 as 1,234. A first call of `toLocaleString` would take 15 ms. */
 export function withCommas(n: number): string {
   return String(n).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
 }

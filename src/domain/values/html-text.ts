@@ -1,5 +1,3 @@
-/** Writes text into HTML, as the content of an element or of a quoted attribute. */
-
 const entities: Readonly<Record<string, string>> = {
   '&': '&amp;',
   '<': '&lt;',

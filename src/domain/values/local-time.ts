@@ -67,7 +67,6 @@ interface DateFormat {
   read(text: string): number | undefined;
 }
 
-/** The parts of a time, each with its digits. */
 const tokens = {
   yyyy: ['year', String.raw`\d{4}`],
   MM: ['month', String.raw`\d{2}`],
@@ -136,8 +135,8 @@ const dayMs = 86_400_000;
 const known = new Map<string, readonly [before: number, after: number]>();
 
 /**
- * Returns when a clock in the zone showed this time, in milliseconds since the epoch. If it showed
- * it twice, or never because it was put forward, the earlier of the two possible instants counts.
+ * Returns the epoch milliseconds at which a clock in the zone showed this time; the earlier one, if
+ * it showed it twice, or never because it was put forward.
  */
 export function earliestInstant(wall: number, timezone: string): number {
   const day = Math.floor(wall / dayMs);

@@ -5,7 +5,7 @@
  */
 import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
 import { z } from 'zod';
-import { fault, fixOf, says } from '../../domain/schema-fault.ts';
+import { fault, fixOf, says } from '../../domain/schema-fields.ts';
 import { Invalid } from '../../domain/errors.ts';
 import {
   contactStatus,

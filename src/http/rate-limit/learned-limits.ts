@@ -11,7 +11,6 @@ import { counted, usage } from './request-usage.ts';
 /** Permits for requests that leave together; of one process, one request in flight. */
 const lease = z.object({
   id: z.string(),
-  /** How many of them are still in flight. */
   n: z.number(),
   sentMs: z.number(),
   /** The responses that had arrived by then, and the requests that had left, including these. */
@@ -42,12 +41,10 @@ const mark = z.object({
 /** Everything that a budget knows. Times are milliseconds of one clock that never goes back. */
 export const learnedLimits = z.object({
   limit: z.number().optional(),
-  /** Whether headers stated the limit; otherwise it is a guess. */
   isTold: z.boolean(),
   /** The share of each window left to other programs, from 0 to 1. */
   reserve: z.number(),
   usage,
-  /** The requests in flight, in the order in which they left. */
   leases: z.array(lease),
   sent: z.number(),
   answers: z.number(),

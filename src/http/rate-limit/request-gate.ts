@@ -25,7 +25,6 @@ const MOST_IN_FLIGHT = CEILING;
 export interface Counts {
   total: number;
   byRoute: Record<string, number>;
-  /** The number of 429s among them. */
   rateLimited: number;
 }
 
@@ -46,11 +45,9 @@ export interface Gate {
     sendContext?: { priority?: Priority | undefined; signal?: AbortSignal | undefined },
   ): Promise<Answer>;
   counts(): Counts;
-  /** Returns the limit of each route, as shown by its responses. */
   limits(): Record<string, RouteLimit>;
   /** The platform's time in epoch milliseconds, by the newest Date; undefined without any. */
   platformNow(): number | undefined;
-  /** Ends everything that is waiting here. */
   readonly signal: AbortSignal | undefined;
 }
 
@@ -173,20 +170,17 @@ interface Route {
   sent: number;
   refused: number;
   stuck: ReturnType<typeof watchStuck>;
-  /** Whether the budget is about to be asked. */
   asking: boolean;
   /** Runs while a request is waiting and none may leave. */
   timer: AbortController | undefined;
 }
 
-/** A caller's request, waiting or in flight. */
 interface Entry {
   send(signal: AbortSignal | undefined): Promise<Answer>;
   signal: AbortSignal | undefined;
   priority: Priority;
   order: number;
   refusals: number;
-  /** The monotonic time of its first refusal. */
   refusedMs: number | undefined;
   resolve(answer: Answer): void;
   reject(reason: unknown): void;
@@ -295,7 +289,6 @@ export function createLanes<Entry extends Waiting>() {
       if (first) yield first;
     }
   }
-  /** Removes a request. Returns false if the request is not waiting here. */
   const remove = (entry: Entry): boolean =>
     lanes.some((lane) => lane.again.delete(entry) || lane.new.delete(entry));
 
@@ -332,7 +325,6 @@ const leastMs = 30_000;
 /** A report about a route that has become stuck or no longer is. */
 export interface Stuck {
   route: string;
-  /** For how many milliseconds one request was refused; undefined if a request succeeded. */
   forMs: number | undefined;
 }
 

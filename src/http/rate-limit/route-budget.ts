@@ -18,22 +18,17 @@ export type Ticket = Lease;
 
 /** Manages the budget of one route. Times are monotonic milliseconds. */
 export interface Budget {
-  /** Decides how many may leave; `waiting` is the number of waiting requests. */
   decide(nowMs: number, waiting: number): Allowance;
   ticket(nowMs: number): Ticket;
   answer(ticket: Ticket, seen: Observation, nowMs: number): void;
-  /** Records that a request left and no response arrived. */
   lose(ticket: Ticket, nowMs: number): void;
-  /** Records that a request did not leave after all. */
   withdraw(ticket: Ticket): void;
   limit(): RouteLimit;
 }
 
 export interface BudgetOptions {
   random: Random;
-  /** The share of the limit left to other programs, from 0 to 1. */
   reserve?: number;
-  /** The maximum number of requests in flight. */
   ceiling?: number;
   /** Returns how many processes share the limit unseen; if set, others are always assumed. */
   sharers?: () => number;

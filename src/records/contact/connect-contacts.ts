@@ -48,7 +48,6 @@ export interface ContactOptions {
   policy: PersonRules['policy'];
   absence: AbsenceRules;
   platform: Platform['contacts'];
-  /** Returns the time in milliseconds since the epoch. */
   now: () => number;
 }
 
@@ -232,7 +231,6 @@ async function readBack(
   };
 }
 
-/** Deletes the contact. If the response does not confirm that, checks whether it is gone. */
 async function remove(
   access: ReadAccess,
   change: Change,

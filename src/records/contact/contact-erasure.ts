@@ -51,7 +51,6 @@ export async function erase(
   return isCertain;
 }
 
-/** Returns whether the search finds a part of an address, which is not specified, by a try. */
 async function findsParts(
   platform: Contacts,
   key: string,

@@ -54,11 +54,9 @@ export interface ListingPage {
 /** A page of the listing, in canonical forms. */
 export interface Page {
   rows: ObservedContactRow[];
-  /** The total number of contacts, as stated by the platform. It is never trusted on its own. */
   total: number;
   /** When the platform responded, by its own clock, in milliseconds since the epoch. */
   date: number | undefined;
-  /** The channels that the contacts name; undefined if there are none. */
   parts: NamedParts | undefined;
   /** The channels that the configuration does not name, once for each contact that is in one. */
   others: readonly { id: string; name: string }[];
@@ -90,7 +88,6 @@ export type UnsubscribeCounts = Readonly<Record<string, number>>;
 export interface LeavingPage {
   rows: ObservedRow[];
   listed: number;
-  /** The total number of people who unsubscribed this way, as stated by the platform. */
   total: number;
 }
 
@@ -103,7 +100,6 @@ export interface Departures {
   counts(how: Deadlines): Promise<UnsubscribeCounts | undefined>;
   /** Returns a page of those who unsubscribed this way, newest contacts first. */
   list(query: { way: string; page: number; limit: number }, how: Deadlines): Promise<LeavingPage>;
-  /** Returns an empty source record, which states nothing, for a key. */
   named(key: Key): DesiredRow;
 }
 
@@ -143,7 +139,6 @@ export type Settled =
 
 /** The contacts of a mirror. Each function that sends requests throws their errors. */
 export interface Contacts {
-  /** The fields of a record that are read. */
   fields: readonly string[];
   channels: readonly string[];
   absence: AbsenceRules;
@@ -154,7 +149,6 @@ export interface Contacts {
   departures: Departures;
   /** Returns a CRM record in canonical form, with `invalid` set if unusable. Never throws. */
   desire(value: Record<string, unknown>, place: string): DesiredRow;
-  /** Returns a page of canonical forms. */
   list(query: ListingPage, signal: AbortSignal): Promise<Page>;
   /** Reads what the platform shows for a person's address, and under the recorded id. */
   read(
@@ -168,11 +162,9 @@ export interface Contacts {
   forbids(change: Change, entries: readonly Entry[]): boolean;
   /** Returns what to do about one person. Pure; nothing, once its changes are acknowledged. */
   decide(states: ContactStates): Decision;
-  /** Returns the inverse of the changes that an earlier run made to one person. Pure. */
   undo(states: ContactStates, undoing: Undoing): Undone;
   /** Decides whether an operator may settle a conflict. Pure. */
   settle(states: ContactStates, asked: SettlementAsked): Settled;
-  /** Returns what the rule asks that decided a change; '' without one. */
   reasonFor(rule: string | null): string;
   /**
    * Checks immediately before a change is sent whether the plan's assumptions still hold. Returns

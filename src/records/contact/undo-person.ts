@@ -109,7 +109,6 @@ export function undoPerson(
   return { decision: { ...rest, note: row, news: entries }, cannot };
 }
 
-/** Returns the states as if no opt-in had been undone in these channels. */
 function withoutMemory(states: ContactStates, parts: readonly string[]): ContactStates {
   const { recorded } = states;
   if (!recorded || parts.length === 0) return states;

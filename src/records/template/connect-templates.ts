@@ -80,7 +80,6 @@ async function look(
   return unchanged ? undefined : stale(rows, 'changed on the platform since it was last seen');
 }
 
-/** The fields that an email shows. */
 const sendable = [
   'subject',
   'fromEmail',
@@ -185,7 +184,6 @@ async function recover(
   return done ? acked({ id: row.id, observed: row, late }) : stale([row], 'did not happen');
 }
 
-/** Returns the templates with the change's id, or with its name if it has no id. */
 async function find(
   platform: Platform['templates'],
   change: TemplateChange,

@@ -223,7 +223,6 @@ function isEdited(
   return recorded.shown.updatedAt === null || recorded.shown.updatedAt !== shown.updatedAt;
 }
 
-/** Returns the row to record. If the template was read now, its fingerprint is recorded, too. */
 function noteOf(
   { key, observed, recorded: before, at }: TemplateStates,
   ownership: Ownership,
@@ -277,7 +276,6 @@ const problems = {
   ],
 } as const;
 
-/** Returns a problem; `reason` says more than the words that all such problems share. */
 function problem(key: Key, cause: keyof typeof problems, reason?: string): RecordProblem {
   const [name, about, fix] = problems[cause];
   const said = reason === undefined ? { reason: about } : { about, reason };

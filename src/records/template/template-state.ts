@@ -88,7 +88,6 @@ const recordedBody = z.object({
   differs: z.object({ source: someFields, platform: platformFields }).optional(),
 });
 
-/** The body of a change: the fields to send, and all fields that the source states. */
 const changeBody = z.object({
   fields: someFields,
   wanted: someFields,
@@ -160,7 +159,6 @@ export function observeTemplate(template: Template): ObservedTemplateRow {
 
 const names = Object.keys(templateFields.shape);
 
-/** Returns the fields that have a value; a variable without a type is a string. */
 function shownFields({ variables, ...template }: Template): ShownFields {
   const stated = Object.entries(template).filter(
     ([name, value]) => names.includes(name) && value !== null && value !== undefined,

@@ -38,7 +38,6 @@ export interface KnownTemplate {
 }
 
 export interface Templates {
-  /** Returns a page of canonical forms. Throws the request's errors. */
   list(
     page: { page: number; limit: number },
     signal: AbortSignal,
@@ -47,7 +46,6 @@ export interface Templates {
   decide(states: TemplateStates): Decision;
   /** Returns the inverse of the changes that an earlier run made to one template. Pure. */
   undo(states: TemplateStates, undoing: Undoing): Undone;
-  /** Returns why a change is planned. */
   reasonFor(change: Change): string;
   /**
    * Checks immediately before a change is sent whether the plan's assumptions still hold. Returns

@@ -99,11 +99,10 @@ function headerRefusal(name: string, why: string): Invalid {
 const MOST_FOOTER_LINES = 20;
 
 /**
- * Creates what makes records of the rows under a header, and recognizes the footer of a report: a
- * total, a copyright, the name of its author. Each of its lines is a row of one cell, and the first
- * one follows a blank line. Because they can be recognized only at the end of the file, they are
- * held back until then. A file that was cut off in the first cell of a record looks the same. So
- * without a last line break there is no footer, whatever `finalNewline` states.
+ * Makes records of the rows under a header, and recognizes the footer of a report (a total, an
+ * author): rows of one cell, the first after a blank line. They are held back, because only the end
+ * of the file tells. A file cut off in the first cell of a record looks the same, so without a last
+ * line break there is no footer, whatever `finalNewline` states.
  */
 function createTable(columns: Columns, tally: Tally) {
   const footer: number[] = [];
@@ -137,13 +136,11 @@ function createTable(columns: Columns, tally: Tally) {
   const cut = () => footer.splice(0).map((line) => wrongWidth(line, 1));
   const empty = columns.valueOf(Array.from({ length: columns.width }, () => ''));
   return {
-    /** Adds a row. Puts the records that are certain now into `group`. */
     add(row: Row, group: SourceRecord[]): void {
       if (isHeldBack(row)) return;
       group.push(...cut(), toRecord(row));
     },
     cut,
-    /** Returns the record of a row that was found again, if it is certain to be one. */
     find({ line, fields }: Row, asked: readonly string[]): SourceRecord[] {
       const isWhole = fields.length === columns.width && columns.width > 1;
       const isUsable = fields.every((field) => !fieldFault(field, tally.nul));
@@ -151,7 +148,6 @@ function createTable(columns: Columns, tally: Tally) {
       const hasAddress = asked.some((name) => /^\s*[^\s@]+@[^\s@]+\s*$/.test(value[name] ?? ''));
       return isWhole && isUsable && hasAddress ? [{ where: `line ${line}`, value }] : [];
     },
-    /** Returns the records of the rows held back at the end of the file. */
     end(): SourceRecord[] {
       if (!tally.lineEnded) return cut();
       return footer.splice(0).map((line) => ({ where: `line ${line}`, value: { ...empty } }));
@@ -204,10 +200,9 @@ const EXCEL_FIX =
 const SAMPLE_RECORDS = 50;
 
 /**
- * Returns the delimiter with which a record contains the most requested fields. If several are
- * equal, the one that splits the largest number of following rows into the header's width wins,
- * then the one with the most columns. Text in quotes is never counted. For a file with one column,
- * the result is a comma.
+ * Returns the delimiter with which a record contains the most requested fields; then the one that
+ * splits the most rows into the header's width, then the one with the most columns. Text in quotes
+ * never counts. For a file with one column, it is a comma.
  */
 function delimiterOf(sample: Buffer, fields: readonly string[]): Delimiter {
   const records = firstRecords(sample.toString('utf8'));
@@ -267,7 +262,6 @@ function unquote(cell: string): string {
   return text.trim();
 }
 
-/** Returns the first records, except blank lines and a record that the sample cuts off. */
 function firstRecords(text: string): string[] {
   const lines = splitUnquoted(text.replace(/^\uFEFF/, ''), '\r\n');
   const cut = lines.pop() ?? '';
@@ -284,8 +278,8 @@ function chunkDecoder(sample: Buffer, encoding: Encoding = 'utf-8') {
   const decoder = new TextDecoder(label, { fatal: true });
   return {
     /**
-     * Returns the chunk in UTF-8, or undefined if it contains bytes that are invalid in the
-     * encoding. Call it with undefined at the end, because a character may span two chunks.
+     * Returns the chunk in UTF-8; undefined: it has invalid bytes. End with undefined, because a
+     * character may span two chunks.
      */
     decode(chunk: Buffer | undefined): Buffer | undefined {
       if (isUnmarkedUtf16) return undefined;

@@ -17,14 +17,11 @@ import type { Delimiter } from './options.ts';
 const RECORD_CHARACTERS = 32 * 1024 * 1024;
 
 export interface Row {
-  /** The physical line on which the row begins. The first line of the file is 1. */
   line: number;
   fields: string[];
-  /** Whether a blank line precedes it. */
   isAfterBlank: boolean;
   /** Why its fields are not certain, although it ends where it seems to. */
   fault?: string;
-  /** The offset of its end in the text of this parser. */
   end: number;
   /** Whether it holds no quote. Only a wary parser tells. */
   isPlain?: boolean;
@@ -73,14 +70,12 @@ function rowParser(delimiter: Delimiter, first: number, isWary = false) {
   // The callback of each call also receives its errors, so this listener only prevents a crash.
   parser.on('error', () => {});
   return {
-    /** Parses a chunk. Returns why the text cannot be read further, if so; `line()` tells where. */
     write: (chunk: Buffer) => {
       bytes.add(chunk);
       return feed((done) => parser.write(chunk, done));
     },
     end: () => feed((done) => parser.end(done)),
     take: () => rows.splice(0),
-    /** Returns the line on which the incomplete row begins. */
     line,
     /** Returns what follows the faulty row's first line, once the text cannot be read on. */
     rest: () => ({ ...bytes.afterLine(stopped !== undefined), line: line() + 1 }),
@@ -97,10 +92,8 @@ const reasons: Readonly<Record<string, string>> = {
 
 const MISPLACED_QUOTE = 'holds a quote where none may stand';
 
-/** Keeps the bytes since the end of the last row, for rows whose text has to be looked at. */
 function recentBytes() {
   let chunks: Buffer[] = [];
-  /** The offsets of the first byte kept, and of the ends of the last two rows. */
   let start = 0;
   let before = 0;
   let last = 0;
@@ -167,9 +160,8 @@ interface Counts {
 }
 
 /**
- * Counts physical lines. csv-parse counts a CRLF within quotes twice, so its count serves only to
- * recognize rows of one line (nearly all rows). In the other rows, the line breaks are counted
- * here.
+ * Counts physical lines. csv-parse counts a CRLF within quotes twice, so its count only tells rows
+ * of one line (nearly all); in the others, line breaks are counted here.
  */
 function lineCount(first: number) {
   let line = first;

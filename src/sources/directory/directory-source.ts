@@ -1,12 +1,9 @@
 /**
- * Reads templates from a directory: `<key>.json`, `<key>.yaml` or `.yml`, or a folder `<key>/` with
- * `template.yaml` and, unless that file contains the content itself, `content.json`. Dotfiles,
- * other files, and folders with neither file are not templates and are ignored.
- *
- * A record contains the key, the name (the key unless the file states one) and the fields that the
- * file states. A field that the file omits is not changed on the platform. A template that cannot
- * be read counts as broken, never as absent; examples are a broken link, two files with the same
- * key, and a syntax error. `fields` does not apply, because each file states its own fields.
+ * Reads templates from a directory: `<key>.json`, `.yaml` or `.yml`, or a folder `<key>/` with
+ * `template.yaml` and, unless that states the content, `content.json`. Everything else is ignored.
+ * A record has the key, the name (the key unless stated) and the stated fields; `fields` does not
+ * apply. What cannot be read (a broken link, two files of one key, bad syntax) is broken, never
+ * absent.
  */
 import { brokenFlaws, certificateOf, type Flaw } from '../shared/read-certificate.ts';
 import type { Source, SourceRecord } from '../source.ts';
@@ -73,10 +70,8 @@ function toRecord({ key, where }: Entry, stated: Stated): SourceRecord {
 
 export interface Entry {
   key: string;
-  /** The path relative to the directory, with forward slashes. */
   where: string;
   form: 'file' | 'folder' | Unusable;
-  /** The files of the template, with paths relative to the directory. */
   parts: DirectoryPart[];
 }
 
@@ -91,7 +86,6 @@ export interface DirectoryPart {
 const EXTENSIONS = ['.json', '.yaml', '.yml'];
 const FOLDER_PARTS = ['template.yaml', 'template.yml', 'content.json'];
 
-/** Returns all templates by key and path. Throws Invalid if the directory does not exist. */
 async function listEntries(path: string): Promise<Entry[]> {
   const names = await readdir(path).catch((error: unknown) => {
     if (codeOf(error) === 'ENOTDIR') {
@@ -268,8 +262,7 @@ async function parsePart({ where, size }: DirectoryPart, path: string): Promise<
   } catch (error) {
     if (text === undefined && error instanceof TypeError)
       return { where, why: 'the text is not UTF-8', fix: 'save the file as UTF-8' };
-    // The YAML library throws this error for an alias without an anchor, and for an excessive
-    // number of aliases.
+    // Thrown for an alias without an anchor, and for too many aliases.
     if (error instanceof ReferenceError)
       return { where, why: 'an alias (*name) cannot be resolved', fix: 'write the value out' };
     if (text === undefined || !(error instanceof SyntaxError)) throw error;

@@ -1,13 +1,9 @@
 /**
- * Reads contacts, or templates with their keys, from an HTTP API. The API lists its records as
- * JSON, all at once or page by page. With `one` it also returns a single record, and with `changes`
- * the records that changed since a given time.
- *
- * A comment below explains the certificate. If a request fails after the first page, the read ends
- * without a certificate, and the opt-outs read so far are kept.
- *
- * The start time for `changes` is a time of the CRM's own clock, taken from its first response. If
- * that response states no time, there is no cursor.
+ * Reads contacts, or templates with their keys, from an HTTP API that lists its records as JSON,
+ * all at once or page by page. With `one` it also returns a single record, and with `changes` what
+ * changed since a time of the CRM's own clock, taken from its first response; without that, there
+ * is no cursor. After the first page, a failure ends the read without a certificate, and keeps its
+ * opt-outs.
  */
 import { pathSegment, queryValue, isDotSegment } from '../../domain/address-part.ts';
 import { Invalid } from '../../domain/errors.ts';
@@ -77,8 +73,7 @@ export function httpSource(
           request,
           true,
         );
-        // If the CRM's clock was set back, changes made before the old time would be missing from
-        // the list.
+        // If the CRM's clock was set back, changes made before the old time would be missing.
         if (found.isLost || sinceMs > (found.answeredAt ?? sinceMs)) return 'lost';
         return { flaws: found.flaws, cursor: cursorAfter(changes, found.begunAt, sinceMs) };
       },
@@ -127,11 +122,9 @@ interface Reading {
 /** How a list was read. Times are of the CRM's clock in epoch milliseconds, if it states any. */
 interface ListingResult {
   flaws: readonly Flaw[];
-  /** Whether the list of changes no longer exists. */
   isLost: boolean;
   /** The earliest time whose state the first response may show. */
   begunAt?: number;
-  /** The time at which the first response was sent. */
   answeredAt?: number;
 }
 
@@ -269,10 +262,7 @@ function findContinuation(
 //
 // Records are distinguished by their id, or without one by their entire content.
 
-/**
- * Creates what gathers the facts that prove a listing complete. `id` and `total` are the paths of a
- * record's id and of the total number of records; `more` is what to do to read all records.
- */
+/** Gathers the proof. `id` and `total` are paths; `more` says how to read all records. */
 function createProof(id: string, total: string | undefined, more: string) {
   const seen = new Set<number>();
   const broken: string[] = [];

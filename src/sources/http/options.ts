@@ -1,16 +1,8 @@
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
-import { fault, reporter } from '../../domain/schema-fault.ts';
+import { choice, fault, flag, reporter, text, whole } from '../../domain/schema-fields.ts';
 import { mapLeaves } from '../../domain/stored-json.ts';
-import {
-  addressFault,
-  flag,
-  headers,
-  overlap,
-  requestTimeout,
-  text,
-  whole,
-} from '../shared/option-fields.ts';
+import { addressFault, headers, overlap, requestTimeout } from '../shared/option-fields.ts';
 
 const page = z
   .strictObject({
@@ -45,10 +37,11 @@ const page = z
 const changes = z
   .strictObject({
     url: text('Address of the list of changed records, with {since} in place of the time'),
-    format: z
-      .enum(['iso', 'unix', 'unixMs'])
-      .describe('Format of the time: ISO 8601, or seconds or milliseconds since 1970')
-      .default('iso'),
+    format: choice(
+      ['iso', 'unix', 'unixMs'],
+      'iso',
+      'Format of the time: ISO 8601, or seconds or milliseconds since 1970',
+    ),
     overlap: overlap('Maximum delay until that list shows a change'),
   })
   .describe(
@@ -105,7 +98,6 @@ function hostFault(address: string, url: string): Fault | undefined {
     : undefined;
 }
 
-/** The names that an address and a body may contain in braces. */
 const returnPlaces = ['return', 'id', 'email', 'channel', 'cause', 'at'] as const;
 const placeForm = /\{(\w*)\}/g;
 

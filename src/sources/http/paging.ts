@@ -1,7 +1,4 @@
-/**
- * Determines how to get from one page to the next, how to recognize the end of the list, and which
- * `page` setting to propose if the list goes on without one.
- */
+/** How to get to the next page, to recognize the end, and which `page` setting to propose. */
 import { queryValue } from '../../domain/address-part.ts';
 import { Invalid } from '../../domain/errors.ts';
 import { fieldAt } from '../../domain/values/record-field.ts';
@@ -13,7 +10,6 @@ import { isRecord } from '../shared/record-fields.ts';
 const MOST_IDLE = 20;
 
 export interface ReadPage {
-  /** The whole response. */
   value: unknown;
   /** The number of records, and how many of them no earlier page contained. */
   size: number;
@@ -47,9 +43,9 @@ export function createPaging({ url, page }: HttpOptions, host: string, isProven:
 }
 
 /**
- * Creates paging by number, which ends with an empty page. A short page proves nothing, because the
- * CRM may have a limit of its own. If the first page is returned again, the parameter may be wrong,
- * and the total may count only that page.
+ * Pages by number, until an empty page. A short page proves nothing, because the CRM may have a
+ * limit of its own. If the first one comes again, the parameter may be wrong, and the total may
+ * count only that page.
  */
 function byNumber(url: string, param: string, first: number): Paging {
   let number = first;
@@ -70,10 +66,9 @@ function byNumber(url: string, param: string, first: number): Paging {
 }
 
 /**
- * Creates paging by cursor, which ends with a response without a next cursor. If the first response
- * has none, the path may be wrong, and all other pages would be lost. The same applies if only the
- * first page contains new records. Some APIs name a cursor after the last page, too: an empty page
- * with a flag that there is no more is the end.
+ * Pages by cursor, until a response without one. If the first has none, or only the first page has
+ * new records, the path may be wrong, and the other pages would be lost. Some APIs name a cursor
+ * after the last page, too: an empty page with a flag that there is no more is the end.
  */
 function byCursor(
   url: string,
@@ -189,9 +184,7 @@ export interface Stated {
 interface MoreSigns {
   /** The flag, link or cursor that says that there is more. */
   more: Sign | undefined;
-  /** Whether a flag says that this is the end. */
   isEnd: boolean;
-  /** The largest number of all records, and of all pages. */
   total: Stated | undefined;
   pages: Stated | undefined;
 }

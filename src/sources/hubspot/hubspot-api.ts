@@ -1,7 +1,6 @@
 /**
- * Sends requests to HubSpot (CRM API, version 3, contacts) and returns the responses as values.
- * Each request waits for its turn and for as long as HubSpot demands (createPace), ten minutes
- * in total. The pace comes last.
+ * Sends requests to HubSpot (CRM API, version 3, contacts) when their turn comes, for as long as
+ * HubSpot demands (createPace), ten minutes in total.
  */
 import { pathSegment, queryValue } from '../../domain/address-part.ts';
 import { z } from 'zod';
@@ -38,7 +37,6 @@ const later = [429, 423, 477];
 interface ContactPage {
   values: unknown[];
   text: string;
-  /** The cursor of the next page; undefined on the last page. */
   next: string | undefined;
 }
 
@@ -73,8 +71,7 @@ export function openApi(options: HubspotOptions, around: Surroundings & { pace: 
     const inputs = ids.map((id) => ({ id }));
     const said = await ask(posted(path, { properties, inputs }), signal);
     const { errors = [] } = read(batch, said, host);
-    // A nonexistent contact is not a failure, but one that could not be read must not count as
-    // removed.
+    // A missing contact is no failure, but one that could not be read must not count as removed.
     if (errors.some(({ category }) => category !== 'OBJECT_NOT_FOUND')) {
       const what = 'could not read all the contacts it was asked for';
       throw new Unavailable(`${host} ${what} (${said?.status})`, { acted: 'maybe' });
@@ -83,7 +80,6 @@ export function openApi(options: HubspotOptions, around: Surroundings & { pace: 
   };
   return {
     host,
-    /** Returns the names of all contact properties, and HubSpot's time of the response. */
     async names(signal: AbortSignal) {
       const said = await ask({ address: at(propertiesOfContacts, { archived: 'false' }) }, signal);
       const { results } = read(named, said, host);
@@ -104,9 +100,9 @@ export function openApi(options: HubspotOptions, around: Surroundings & { pace: 
     },
     /** Returns contacts changed since then, as far as known, by ascending ids above `above`. */
     async changed(since: { fromMs: number; above: string }, signal: AbortSignal) {
-      // Sorting by id and always requesting the first contacts above the last id works however many
-      // contacts changed in the same millisecond, despite HubSpot's limit of 10,000 results per
-      // search, and although a contact that changes meanwhile would move in an order by time.
+      // Always requesting the first contacts above the last id works despite HubSpot's limit of
+      // 10,000 results, and although a contact that changes meanwhile would move in an order by
+      // time.
       const content = {
         filterGroups: [
           {
@@ -170,8 +166,8 @@ function read<T>(shape: z.ZodType<T>, said: Said | undefined, host: string): T {
 }
 
 /**
- * Opens what sends each request when its turn comes, and repeats it while HubSpot says that it came
- * too early. Throws RateLimited after `mostWaitMs`, and at once if that is the day.
+ * Opens what sends each request when its turn comes, and again while HubSpot says that it came too
+ * early. Throws RateLimited after `mostWaitMs`, and at once if that is the day.
  */
 export function openAsking(
   options: HubspotOptions,
@@ -230,13 +226,11 @@ export function createPace() {
   let freeAt = Number.NEGATIVE_INFINITY;
   let searchAt = Number.NEGATIVE_INFINITY;
   return {
-    /** Returns how long to wait before the next request, and counts that request as sent. */
     waitMs({ isSearch }: { isSearch: boolean }, nowMs: number): number {
       const leaves = Math.max(nowMs, freeAt, isSearch ? searchAt : nowMs);
       if (isSearch) searchAt = leaves + SEARCH_MS;
       return leaves - nowMs;
     },
-    /** Reads from the response headers how many requests are left. */
     hear(headers: Said['headers'], nowMs: number): void {
       if (headers['x-hubspot-ratelimit-remaining'] !== '0') return;
       freeAt = Math.max(freeAt, nowMs + readInterval(headers));
@@ -267,20 +261,15 @@ function readInterval(headers: Said['headers']): number {
 }
 
 // Converts a HubSpot contact into a record: `{ id, createdAt, updatedAt, archived, properties }`.
-//
-// When contacts are merged, the ids of the merged contacts no longer refer to contacts of their
-// own. HubSpot lists these ids in the remaining contact, and returns that contact when one of them
-// is requested. The engine knows an opt-out of a merged contact by the merged id. The remaining
-// contact is therefore yielded again under the id of each merged contact, so that the opt-outs
-// recorded under that id carry over, as they do when a person's address changes. Several records
-// with the same address are one
-// person, and the strictest of them counts.
+// The id of a contact that was merged leads to the remaining contact, which names it. The engine
+// knows an opt-out of the merged contact by the merged id, so the remaining one is yielded again
+// under each merged id: the opt-outs carry over, as when an address changes, and the strictest
+// counts.
 
 /** The ids of merged contacts, in two formats: `7;8` and `7:1700000000000;8:1700000000000`. */
 export const mergedProperties = ['hs_merged_object_ids', 'hs_calculated_merged_vids'];
 
 interface Origin {
-  /** The position of a contact that has no id. */
   where: string;
   /** The text from which it was parsed; it may contain more than this contact. */
   text: string;
@@ -290,7 +279,6 @@ interface Origin {
 
 export function contactRecords(fields: readonly string[]) {
   const records = jsonRecords(fields);
-  /** Returns the record under another id, provided that the value is an object. */
   const under = (id: string | undefined, value: unknown, { where, text, archived }: Origin) => {
     const named = id === undefined ? {} : { id };
     return records.recordOf(

@@ -1,18 +1,10 @@
 /**
- * Reads the contacts of a HubSpot account. hubspot-api.ts explains merged
- * contacts.
- *
- * `read` reads the list of active contacts, then the list of archived ones. A contact that is
- * archived meanwhile is in the second list at the latest; in the reverse order it might be in
- * neither list. A contact that is restored meanwhile may be missing from both. It was archived
- * before, and a single read draws no conclusion. Each list ends when HubSpot names no next page,
- * and the ends of both lists together are the proof of completeness.
- *
- * `changes` uses the search only to find which contacts changed. Because the search index lags
- * behind, its values could be older than what an event has already read, so the values are read by
- * id. The search does not find archived contacts, and no list is ordered by time; the next full
- * read finds them, or an event does. The start time of a read comes from HubSpot's clock, because
- * it is compared with the times of changes.
+ * Reads the contacts of a HubSpot account: active ones, then archived ones. So one that is archived
+ * meanwhile is in the second list at the latest; one that is restored meanwhile may be in neither,
+ * but was archived, and a single read draws no conclusion. Both lists ended: the read was complete.
+ * `changes` uses the search only to find who changed, and reads by id, because the search index
+ * lags behind what an event may have read. It finds no archived contacts; a full read does, or an
+ * event. Times are of HubSpot's clock, because they are compared with times of changes.
  */
 import { milliseconds } from '../../domain/values/config-value.ts';
 import type { CrmRequest, Surroundings } from '../shared/crm-request.ts';
@@ -44,9 +36,8 @@ import type { OptOutReport } from '../../domain/opt-out-report.ts';
 export function hubspotSource(options: HubspotOptions, surroundings: Surroundings): Source {
   const { clock } = surroundings;
   const around = { ...surroundings, pace: createPace() };
-  // HubSpot silently omits an unknown property, so the field would look empty and an opt-out could
-  // be missed. Therefore the names are requested first, and remembered, and a property that does
-  // not exist is refused.
+  // HubSpot silently omits an unknown property, and an opt-out could be missed. So the names are
+  // requested first, and remembered, and a property that does not exist is refused.
   let known: { names: ReadonlySet<string>; at: number } | undefined;
   /** Looks the names up now. Returns the properties, and HubSpot's time of that, if known. */
   const now = async (api: Api, { fields, signal }: ReadRequest) => {
@@ -79,8 +70,8 @@ export function hubspotSource(options: HubspotOptions, surroundings: Surrounding
       if (Number.isNaN(fromMs)) return 'lost';
       const { fields, signal } = request;
       const { properties, at = fromMs } = await wanted.now(api, request);
-      // HubSpot's clock was set back, or this is another account. Changes made before the old time
-      // would be missing from the list.
+      // The clock was set back, or it is another account: changes before the old time would be
+      // missing.
       if (fromMs > at) return 'lost';
       const flaws = yield* toRecords(listChanged(api, properties, signal, fromMs), fields);
       return { flaws, cursor: new Date(Math.max(fromMs, at - overlapMs)).toISOString() };
@@ -123,7 +114,6 @@ async function* toRecords(
   return brokenFlaws('contact', broken.length, broken[0], 'mend those contacts in HubSpot');
 }
 
-/** Limits the number of pages; this is enough for ten million contacts. */
 const MOST_PAGES = 100_000;
 
 /** Some contacts as they appear in a response, and whether archived ones were requested. */
@@ -190,7 +180,6 @@ const NAMES_HOLD_MS = 15 * 60_000;
 const own = ['id', 'createdAt', 'updatedAt', 'archived', 'archivedAt'];
 const inside = 'properties.';
 
-/** Throws Invalid for a field that a contact cannot have. */
 function refuseStrange(fields: readonly string[], host: string): void {
   const strange = fields.find((field) => !own.includes(field) && !field.startsWith(inside));
   if (strange === undefined) return;
@@ -230,9 +219,9 @@ export async function hubspotProperties(
   }
 }
 
-// Reports opt-outs to HubSpot: an opt-out from one subscription through version 3 of its
-// communication preferences API, and one from all mail through version 4. Both identify the person
-// by address. An opt-out of a person who has already unsubscribed counts as reported.
+// Reports an opt-out from one subscription through version 3 of HubSpot's communication
+// preferences, and one from all mail through version 4, by address. One already made counts as
+// reported.
 
 const MOST_WAIT_MS = 20_000;
 const accepts = [200, 201, 202, 204, 400, 404];

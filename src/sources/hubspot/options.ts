@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { reporter, requireOne, says } from '../../domain/schema-fault.ts';
+import { reporter, requireOne, says, text } from '../../domain/schema-fields.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
-import { overlap, requestTimeout, text } from '../shared/option-fields.ts';
+import { overlap, requestTimeout } from '../shared/option-fields.ts';
 
 const noToken = says('is empty or holds what a header cannot carry', 'write the token alone');
 

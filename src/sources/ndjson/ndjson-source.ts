@@ -1,7 +1,6 @@
 /**
  * Reads a file with one JSON object per line: contacts, or templates with their keys. Blank lines
- * are ignored. A read is certified as for a CSV file (line-file.ts). The parser of lines comes
- * last.
+ * are ignored. A read is certified as for a CSV file (line-file.ts).
  */
 import { Invalid } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/stored-json.ts';
@@ -89,7 +88,6 @@ const LINE_BYTES = 4 * 1024 * 1024;
 
 interface JsonLine {
   number: number;
-  /** The text; undefined if the line exceeds the limit. */
   text: string | undefined;
 }
 

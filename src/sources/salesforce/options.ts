@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { reporter, says } from '../../domain/schema-fault.ts';
+import { reporter, says, text, whole } from '../../domain/schema-fields.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
-import { requestTimeout, text, whole } from '../shared/option-fields.ts';
+import { requestTimeout } from '../shared/option-fields.ts';
 
 const auth = z
   .strictObject({

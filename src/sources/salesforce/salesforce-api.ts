@@ -1,7 +1,4 @@
-/**
- * Sends requests to the API of one organization, with a token that is renewed when it expires.
- * Below is how a token is obtained, and why that is refused.
- */
+/** Sends requests to the API of one organization, with a token that is renewed when it expires. */
 import { pathSegment } from '../../domain/address-part.ts';
 import { observe } from '../../http/rate-limit-headers.ts';
 import { createAsking, type Asking, type Said, type Surroundings } from '../shared/crm-request.ts';
@@ -86,14 +83,11 @@ const granted = z.object({
 const refused = z.object({ error: z.string(), error_description: z.string().default('') });
 
 /**
- * Manages the token of one organization. A token is kept for as long as it is accepted, because
- * Salesforce counts logins. It is obtained either with an app's secret (client credentials) or with
- * a claim signed by a private key (JWT bearer, RFC 7523). Both are requested from the
- * organization's address.
- *
- * The response also names the address of the API. The token gives access to everything that the
- * user may see, so that address must be either the host in the configuration or, over https, one of
- * Salesforce's own hosts.
+ * Manages the token of one organization, kept while it is accepted, because Salesforce counts
+ * logins. It is obtained with an app's secret (client credentials) or with a claim signed by a
+ * private key (JWT bearer, RFC 7523). The response also names the address of the API. As the token
+ * gives access to all that the user may see, that is the configured host or, over https, one of
+ * Salesforce's.
  */
 export function createGrants(options: SalesforceOptions, surroundings: Surroundings) {
   let grant: Grant | undefined;
@@ -103,7 +97,6 @@ export function createGrants(options: SalesforceOptions, surroundings: Surroundi
   };
   return {
     current: async (signal: AbortSignal) => grant ?? ask(signal),
-    /** Returns a new token after the existing one was refused. */
     renew: ask,
   };
 }
@@ -153,7 +146,6 @@ async function requestGrant(
   }
 }
 
-/** Returns the origin of the API if it can be trusted with a token. */
 function trustedOrigin(named: string, configured: string): string | undefined {
   const there = URL.parse(named);
   if (!there || there.username || there.password) return undefined;
@@ -238,7 +230,6 @@ function signClaim({ url, auth }: SalesforceOptions, nowMs: number): string {
   return `${text}.${signature.toString('base64url')}`;
 }
 
-/** Parses the key. The error has no cause, because the cause may quote the key. */
 function readKey({ privateKey, privateKeyFile }: SalesforceOptions['auth']): KeyObject {
   // A variable that cannot contain line breaks often contains \n instead.
   let pem = privateKey?.replaceAll('\\n', '\n');
@@ -272,7 +263,6 @@ const errors = z.array(z.object({ errorCode: z.string(), message: z.string().def
 
 interface Refusal {
   status: number;
-  /** The error code, such as INVALID_FIELD; '' if the response contains none. */
   code: string;
   message: string;
   /** How many of the organization's daily requests are used up, if the response states it. */

@@ -1,7 +1,6 @@
 /**
- * Reads records as rows, before merges and conversions are resolved: by the pages of a query, by a
- * job of the Bulk API, or by ids; and finds out which of the requested fields an object has. A
- * query contains only checked names, ids, times and the condition from the options.
+ * Reads records as rows, before merges and conversions are resolved: by pages of a query, a Bulk
+ * API job, or ids. A query has only checked names, ids, times and the condition from the options.
  */
 import { queryValue, pathSegment } from '../../domain/address-part.ts';
 import { z } from 'zod';
@@ -23,7 +22,6 @@ const page = z.object({
 interface QueryPage {
   rows: Row[];
   total: number;
-  /** The path of the next page; undefined on the last page. */
   next: string | undefined;
 }
 
@@ -65,7 +63,6 @@ async function readPage(session: Session, { shape }: Query, path: string): Promi
 
 interface Query {
   shape: Shape;
-  /** Conditions that must all be true. */
   where?: readonly (string | undefined)[];
   order?: string;
 }
@@ -144,9 +141,9 @@ const job = z.object({
   numberRecordsProcessed: z.number().int().min(0).optional(),
 });
 /**
- * Yields the rows of a query through the Bulk API 2.0, and returns their total number. This waits
- * for a job and reads its results as CSV, some thousands at a time, and takes a tenth of the
- * requests. The query has no order, because Salesforce could not divide the work of an ordered one.
+ * Yields the rows of a query through the Bulk API 2.0, and returns their total number: waits for a
+ * job and reads its results as CSV, in a tenth of the requests. An ordered query could not be
+ * divided.
  */
 export async function* bulkRows(
   session: Session,
@@ -232,9 +229,7 @@ type Spelling = 'truth' | 'number' | 'text';
 
 export interface Shape {
   object: ObjectName;
-  /** Every requested field with its representation; undefined if this object does not have it. */
   fields: ReadonlyMap<string, Spelling | undefined>;
-  /** The fields that a query selects. */
   select: readonly string[];
 }
 
@@ -311,8 +306,8 @@ function spellingOf(name: string, there: Described): Spelling | undefined {
 }
 
 /**
- * Handles record ids: 15 characters in which case matters, or the same with three more that encode
- * the case. Both forms name the same record; this source uses the long form.
+ * Record ids have 15 characters in which case matters, or three more that encode the case. This
+ * source uses the long form.
  */
 const spelled = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ012345';
 
@@ -381,7 +376,6 @@ export function createReader({ session, shapes, where, ...rest }: ReaderOptions)
     shapes,
     ...rest,
     where,
-    /** Returns records by their long ids, without those that do not exist or are excluded. */
     async lookUp(ids: readonly string[]): Promise<Row[]> {
       const found: Row[] = [];
       for (const shape of shapes) {

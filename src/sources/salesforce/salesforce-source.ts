@@ -104,9 +104,8 @@ export function salesforceSource(
 }
 
 /**
- * Returns a function that creates readers. At the start of each read it requests the fields of each
- * object, because the response also provides the start time. For a single record, a response that
- * is a few minutes old is enough.
+ * Creates readers. A full read requests the fields of each object, because the response also tells
+ * the start time; for a single record, those of a few minutes ago are enough.
  */
 function createReaders(
   { objects, where }: SalesforceOptions,
@@ -154,9 +153,8 @@ const standardOptOut: OptOutField = {
 const MOST_AGE_MS = 14 * 86_400_000;
 
 /**
- * Creates cursors of this source: a time of the organization's clock and a mark of what was read.
- * An older cursor than 15 days would miss deleted records, because they leave the recycle bin by
- * then.
+ * Creates cursors: a time of the organization's clock and a mark of what was read. One older than
+ * 15 days would miss deleted records, which leave the recycle bin by then.
  */
 function createCursors(options: SalesforceOptions, fields: readonly string[]) {
   const { url, objects, where = '', overlap } = options;
@@ -189,9 +187,8 @@ const BATCH_RECORDS = 500;
 type Rows = AsyncGenerator<Row[], number>;
 
 /**
- * Yields the records of all objects, each replaced by the record to which it resolves, and returns
- * the flaws that prevent a certificate. `besides` returns further rows that must be read because of
- * the given ones.
+ * Yields the records of all objects, each as that to which it resolves, and returns the flaws of
+ * the read. `besides` returns further rows that must be read because of the given ones.
  */
 async function* listRecords(
   reader: Reader,
@@ -297,7 +294,6 @@ function pathOf(crmId: string): string | undefined {
   return object && `/sobjects/${pathSegment(object)}/${pathSegment(id)}`;
 }
 
-/** The maximum number of merges to follow from one record. */
 const MOST_STEPS = 10;
 
 /**
@@ -394,8 +390,7 @@ function strictestValues(
   const mayBeTrue = (verdict: ConditionResult) => 'failsOn' in verdict || verdict.gives !== false;
   const out = optsOut && rows.find((values) => mayBeTrue(optsOut.judge(values)));
   if (!out) return last;
-  // All fields that the condition reads must be taken together, because a single one could change
-  // its result.
+  // All fields that the condition reads go together: a single one could change its result.
   const judged = Object.entries(out).filter(
     ([field]) => optsOut.fields.includes(field) && !naming.has(field),
   );

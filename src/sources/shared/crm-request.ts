@@ -1,9 +1,8 @@
 /**
  * Sends one request to the CRM until it gets a response or gives up: waits as 429 and 503 demand,
- * and repeats failed requests. Therefore it is used only for requests that read, whatever their
- * method, or that can safely be sent twice. It follows no redirect, because the headers are meant
- * for one host. No message contains a header, any part of an address except its host, or anything
- * from a response.
+ * and repeats what failed. So it is only for requests that read, or can safely be sent twice. It
+ * follows no redirect, because the headers are meant for one host. No message contains a header,
+ * any part of an address except its host, or anything from a response.
  */
 import { observe } from '../../http/rate-limit-headers.ts';
 import { createRetry, resend } from '../../http/retry.ts';
@@ -21,9 +20,7 @@ const MOST_WAIT_MS = 10 * 60_000;
 /** A request with its full address, which must be on the host of the options. */
 export interface CrmRequest {
   address: string;
-  /** The method. The default is POST if there is a body, and GET otherwise. */
   method?: Method | undefined;
-  /** The body: a JSON document, or the fields of a form. */
   json?: unknown;
   form?: Readonly<Record<string, string>>;
   headers?: Readonly<Record<string, string>>;
@@ -42,8 +39,8 @@ export interface Said {
 export interface Asking {
   readonly host: string;
   /**
-   * Returns the response, or undefined for a 404. Throws Invalid for a problem that only a person
-   * can fix, Unavailable, RateLimited, and the signal's reason if aborted.
+   * Returns the response, or undefined for a 404. Throws Invalid for what only a person can fix,
+   * Unavailable, RateLimited, and the signal's reason.
    */
   ask(question: CrmRequest, signal: AbortSignal): Promise<Said | undefined>;
   close(): Promise<void>;
@@ -55,13 +52,11 @@ export interface Surroundings {
 }
 
 export interface AskingOptions {
-  /** Any address on the host; its path does not matter. */
   url: string;
   headers?: Readonly<Record<string, string>> | undefined;
   timeoutMs: number;
   /** The options of the source to correct if the host refuses the credentials or a request. */
   mend: Mend;
-  /** The longest total wait for one response; the default is ten minutes. */
   mostWaitMs?: number;
 }
 

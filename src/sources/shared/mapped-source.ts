@@ -1,8 +1,7 @@
 /**
- * Wraps a source so that its records pass through a function first. If the function throws for a
- * record or returns nothing, the record is broken, like a row that cannot be read: the person does
- * not count as absent, and the read has no certificate. So the function cannot silently hide an
- * opt-out. To exclude records from a mirror, use `include`, which does not drop them.
+ * Passes a source's records through a function. A record for which it throws or returns nothing is
+ * broken, like a row that cannot be read, so it cannot silently hide an opt-out. To exclude records
+ * from a mirror, use `include`, which does not drop them.
  */
 import { Invalid } from '../../domain/errors.ts';
 import type { MapRecord } from '../../domain/record-mapping.ts';
@@ -13,7 +12,6 @@ import type { Certificate, Source, SourceRecord } from '../source.ts';
 export interface Mapping {
   name: string;
   map: MapRecord;
-  /** The fields that the records must have before they are mapped. */
   reads: readonly string[];
 }
 
@@ -87,7 +85,6 @@ function createThrough({ name, map }: Mapping, wanted: readonly string[]) {
       if (flaws.length === 0) return found;
       return certificateOf(found.reading, found.complete ? flaws : [found, ...flaws]);
     },
-    /** Throws Invalid if no record has a requested field. */
     demand() {
       const lack = records.lacking();
       if (lack !== undefined) throw new Invalid(`${name}: after it ${lack}`);

@@ -1,21 +1,14 @@
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
-import { fault, reporter, says } from '../../domain/schema-fault.ts';
-import { durationForm, isLoopback, numeric, truth } from '../../domain/values/config-value.ts';
+import { fault, flag, reporter, says, whole } from '../../domain/schema-fields.ts';
+import { durationForm, isLoopback } from '../../domain/values/config-value.ts';
 import { placeOf } from '../../domain/values/config-file.ts';
-
-export const text = (what: string) => z.string().min(1).describe(what);
-
-export const whole = (min: number, max: number, what: string) =>
-  z.preprocess(numeric, z.number().int().min(min).max(max)).describe(what);
 
 export const headerRow = whole(
   1,
   100,
   'Number of the row, or of the line, with the column names; those above it are ignored',
 );
-
-export const flag = (what: string) => z.preprocess(truth, z.boolean()).describe(what);
 
 export const requestTimeout = (ms: number) =>
   whole(1, 600_000, 'Time-out of a request, in milliseconds').prefault(ms);

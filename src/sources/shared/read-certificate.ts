@@ -1,7 +1,4 @@
-/**
- * Creates the certificate of a read: the proof that it was complete, and its validity; and the
- * cursors from which changes are read, each a time and a mark of what was read up to then.
- */
+/** The proof that a read was complete, its validity, and the cursors of changes. */
 import { Interrupted, isExpected } from '../../domain/errors.ts';
 import type { Certificate } from '../source.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -12,7 +9,6 @@ import { counted } from '../../domain/values/counted.ts';
 export interface Flaw {
   why: string;
   fix: string;
-  /** Set if a file was not read to its end. */
   isCut?: true;
 }
 
@@ -69,9 +65,8 @@ export function markOf(text: string): number {
 }
 
 /**
- * Returns the cursors from which the changes after one read are read. A cursor consists of a time
- * and a mark, which is a hash of `what` is read, with this many digits. With other fields,
- * conditions or another account, the mark differs, so every record counts as changed.
+ * Returns the cursors of the changes after a read: a time and this many digits of a hash of `what`
+ * is read. With other fields, conditions or another account, every record counts as changed.
  */
 export function markedCursors(what: readonly unknown[], digits: number) {
   const mark = hash('sha256', JSON.stringify(what)).slice(0, digits);

@@ -14,7 +14,6 @@ export function jsonRecords(fields: readonly string[]) {
   const unseen = new Set(fields);
   let first: object | undefined;
   return {
-    /** Returns the record for a value that was parsed from `text`, which may contain more. */
     recordOf(value: unknown, where: string, text: string): SourceRecord {
       if (!isRecord(value)) {
         const fix = 'give a JSON object for each record';
@@ -31,7 +30,6 @@ export function jsonRecords(fields: readonly string[]) {
       const empty = absent.filter((field) => (fieldOrEnd(value, field) ?? null) === null);
       return { where, value: { ...value, ...Object.fromEntries(empty.map((at) => [at, null])) } };
     },
-    /** Returns the error if no record had one of the requested fields, or undefined. */
     lacking(): string | undefined {
       if (first === undefined || unseen.size === 0) return undefined;
       const names = pathsOf(first, LISTED_DEPTH);
@@ -68,7 +66,6 @@ function pathsOf(value: object, depth: number): string[] {
 
 export interface Columns {
   width: number;
-  /** Returns the record for a row with this many fields. */
   valueOf<T>(fields: readonly T[]): Record<string, T | undefined>;
 }
 
@@ -88,10 +85,10 @@ interface Naming {
 }
 
 /**
- * Returns the columns of the table in a file, whose header is the first of some rows. Throws
- * Invalid unless it is the row that `headerRow` names, and each requested field matches exactly one
- * column. Other columns are passed on too, because conditions may name them. Columns with a
- * repeated name are numbered, `Notes (1)`, and so are those without one, `unnamed (1)`.
+ * Returns the columns of a table whose header is the first of some rows. Throws Invalid unless it
+ * is the row that `headerRow` names, and each requested field matches one column. Other columns are
+ * passed on, because conditions may name them; those with a repeated name are numbered, `Notes
+ * (1)`, and so are those without one, `unnamed (1)`.
  */
 export function columnsOf(rows: readonly NamingRow[], naming: Naming): Columns {
   const { name: file, fields } = naming;

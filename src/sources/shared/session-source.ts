@@ -1,7 +1,6 @@
 /**
- * Builds a source whose reads each open a session, such as a connection, and close it however they
- * end. The CRM cannot tell whether its data has changed since, so each read has a new name and
- * stays valid for a quarter of an hour.
+ * A source whose reads each open a session, such as a connection, and close it. The CRM cannot tell
+ * whether its data has changed, so each read has a new name and stays valid for 15 minutes.
  */
 import type { Clock } from '../../domain/clock.ts';
 import type { OptOutReport } from '../../domain/opt-out-report.ts';

@@ -36,7 +36,6 @@ export async function openSession(
     : openMysql(access, opening, mode);
 }
 
-/** Selects the schema of each table and view, null for the usual one, and its name. */
 const tables = {
   sqlite: `select null, name from sqlite_schema
     where type in ('table', 'view') and name not like 'sqlite_%' order by 2`,

@@ -1,8 +1,15 @@
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
-import { fault, reporter, requireOne, says } from '../../domain/schema-fault.ts';
+import {
+  fault,
+  flag,
+  reporter,
+  requireOne,
+  says,
+  text,
+  whole,
+} from '../../domain/schema-fields.ts';
 import { durationForm, isLoopback } from '../../domain/values/config-value.ts';
-import { flag, text, whole } from '../shared/option-fields.ts';
 import type { ServerPlace } from './drivers/database-session.ts';
 
 export const sqlOptions = z
@@ -184,7 +191,6 @@ export function placeOf(address: string): { system: 'sqlite'; path: string } | S
   };
 }
 
-/** Returns the file in an SQLite address, or undefined for another database. */
 function fileOf(address: string): string | undefined {
   return /^sqlite:(?:\/\/)?(.*)$/is.exec(address)?.[1];
 }

@@ -1,11 +1,8 @@
 /**
- * Reads the relevant columns of a table or query page by page, in the order of its key, or of the
- * change time and then the key.
- *
- * A page begins with the rows equal to the last row of the previous page, and leaves out those
- * already yielded. This is necessary because a database may treat different values as equal, for
- * instance by case or spaces, and a page may end between them. After a whole page of known rows,
- * the read continues behind them. Rows without a key come last, at most one page of them.
+ * Reads columns of a table or query page by page, in the order of its key, or of the change time
+ * and then the key. A page begins with the rows equal to the last one before, and leaves out those
+ * already yielded: a database may treat different values as equal, by case or spaces, and a page
+ * may end between them. Rows without a key come last, at most one page of them.
  */
 import { Invalid } from '../../domain/errors.ts';
 import { isLossy, textOf } from '../../domain/values/record-field.ts';
@@ -16,7 +13,6 @@ import type { SourceRecord } from '../source.ts';
 import { parseJson } from '../../domain/stored-json.ts';
 
 interface Relation {
-  /** The relation, as it appears after `from`. */
   from: string;
   /** Every column to read; `at` holds the positions of some of them. */
   columns: Column[];
@@ -24,8 +20,8 @@ interface Relation {
 }
 
 /**
- * Returns the relation with these fields; `id` is the column of a record's id. Throws Invalid if a
- * column does not exist. A part of a JSON column may be named with a dotted path.
+ * Returns the relation with these fields; one may be a dotted path into a JSON column. `id` is the
+ * column of a record's id. Throws Invalid if a column does not exist.
  */
 export async function describeRelation(
   session: Session,
@@ -118,7 +114,6 @@ interface Paged {
 /** The database's own counts, to compare with what was read. */
 export interface Count {
   rows: number;
-  /** The number of rows with a key, of rows with an id, and of distinct ids. */
   keys: number;
   ids: number;
   different: number;

@@ -81,7 +81,6 @@ interface Wanted {
   options: SqlOptions;
   id: string;
   request: ReadRequest;
-  /** The time since which changes are read; undefined reads everything. */
   sinceMs?: number;
 }
 
@@ -93,12 +92,10 @@ async function* readList(
   const column = relation.columns[relation.at.updatedAt ?? -1];
   const { zone, pageSize } = options;
   const changes = column && { session, from: relation.from, column, zone };
-  // A full read checks the column too, so that a column that cannot be compared is reported now and
-  // not by the first fast run.
+  // A full read checks the column too: one that cannot be compared is reported now.
   const since = changes && (await comparableTime(changes, sinceMs ?? session.now));
   const isWhole = sinceMs === undefined;
-  // Earlier than the state that was read by the overlap, for rows that become visible later, but
-  // never before the cursor from which the read continued.
+  // Earlier by the overlap, for rows that become visible later; never before the last cursor.
   const afterMs = Math.max(sinceMs ?? 0, session.now - milliseconds(options.overlap), 0);
   const cursor = column && cursorsOf(options).at(new Date(afterMs).toISOString());
   if (!isWhole && since === undefined) return { flaws: [], cursor };
@@ -175,8 +172,8 @@ function numbered(count: number, what: string, fix: string): Flaw[] {
   return count > 0 ? [{ why: `${counted(count, 'row')} ${what}`, fix }] : [];
 }
 
-// Selects what has changed since a time. Provides that time in the notation of the change column,
-// so that an index on the column can be used, and the cursor for it.
+// The rows that changed since a time: that time as the change column writes it, so that an index
+// can be used, and the cursor for it.
 
 /** Recognizes by its magnitude whether a number counts microseconds, milliseconds or seconds. */
 const scales: readonly [from: number, perMs: number][] = [
@@ -190,7 +187,6 @@ const text = /^\d{4}-\d\d-\d\d(?:([ T])\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]00:?0
 
 interface Changes {
   session: Session;
-  /** The relation, as it appears after `from`. */
   from: string;
   column: Column;
   zone: string | undefined;
@@ -216,8 +212,8 @@ async function comparableTime(changes: Changes, atMs: number): Promise<Raw | und
   const isNumber = holds !== 'any' || typeof lowest !== 'string';
   if (holds !== 'any' && !/^(integer|decimal|float)$/.test(holds)) throw odd(changes);
   if (!isNumber) {
-    // The smallest of all notations: a space sorts before a T, and a day before any time of that
-    // day. If rows use mixed notations, some are read once too often, but none is missed.
+    // The smallest notation: a space sorts before a T, and a day before any time of that day. Some
+    // rows of mixed notations are read once too often; none is missed.
     const forms = [lowest, highest].map((value) => text.exec(String(value)));
     const [first, last] = forms;
     if (!first || !last || typeof highest !== 'string') throw odd(changes);
@@ -241,7 +237,6 @@ function odd({ session, column }: Changes): Invalid {
   return new Invalid(`${session.name}: ${what}`, { fix });
 }
 
-/** Returns the smallest and the largest value, optionally only of those above a number. */
 async function readBounds({ session, from, column }: Changes, above?: number): Promise<Raw[]> {
   const name = session.quote(column.name);
   const condition = above === undefined ? '' : ` where ${name} > ${above}`;
@@ -264,9 +259,8 @@ function cursorsOf({ url, table, query, updatedAt, zone }: SqlOptions) {
   return markedCursors([where, table, query, updatedAt, zone], 16);
 }
 
-// Reports opt-outs to a database: one statement per report, with its values bound and never written
-// into the statement. A batch is one transaction. If the database refuses one report, that report
-// is rolled back and the rest is reported. A statement with an unknown outcome is repeated.
+// Reports an opt-out by a statement with bound values. A batch is one transaction, of which a
+// refused report is rolled back. A statement with an unknown outcome is repeated.
 
 const AT_ONCE = 100;
 

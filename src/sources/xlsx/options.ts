@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { reporter } from '../../domain/schema-fault.ts';
+import { reporter, text } from '../../domain/schema-fields.ts';
 import { placeOf } from '../../domain/values/config-file.ts';
-import { headerRow, text } from '../shared/option-fields.ts';
+import { headerRow } from '../shared/option-fields.ts';
 
 /** The path is made absolute before the options are used. */
 export const xlsxOptions = z.strictObject({

@@ -1,7 +1,4 @@
-/**
- * Reads the rows of a sheet: the text of each cell as a CSV file would hold it, the number formats
- * that tell dates from numbers, and the shared texts to which cells refer.
- */
+/** The rows of a sheet: the text of each cell as a CSV file would hold it. */
 import type { Flaw } from '../shared/read-certificate.ts';
 import { fieldFault } from '../shared/record-fields.ts';
 import { SaxesParser, type SaxesTagNS } from 'saxes';
@@ -10,7 +7,6 @@ import { markedEncoding } from '../shared/files/file-origin.ts';
 export interface SheetRow {
   /** The row number that spreadsheet programs display. */
   number: number;
-  /** The cells by column. Empty cells are missing. */
   cells: (string | Flaw)[];
 }
 
@@ -60,7 +56,6 @@ export function rowReader(context: CellContext) {
       return true;
     },
     take: () => rows.splice(0),
-    /** Returns the number of the row that was started last. */
     last: () => last,
   };
 }
@@ -76,7 +71,6 @@ function parseColumn(place: string): number | undefined {
 
 interface CellContext {
   strings: readonly string[];
-  /** How numbers are displayed, by the style of their cells. */
   kinds: readonly NumberKind[];
   since1904: boolean;
   /** Whether the stored results of formulas are not to be relied on. */
@@ -90,7 +84,6 @@ interface StoredCell {
   hasFormula: boolean;
 }
 
-/** Returns the text that a CSV file would hold, which is '' if the cell is empty. */
 function cellText(cell: StoredCell, context: CellContext): string | Flaw {
   const { type, value, hasFormula } = cell;
   const fix = 'open the workbook in a spreadsheet program and save it again';
@@ -103,9 +96,8 @@ function cellText(cell: StoredCell, context: CellContext): string | Flaw {
 }
 
 /**
- * Returns all digits of a number. Excel keeps 15 digits but stores some numbers with more, which
- * are rounding errors. A whole number from another program keeps all its digits, so that two ids
- * never become one.
+ * Returns all digits of a number. Excel keeps 15 but stores some with more, which are rounding
+ * errors. A whole number from another program keeps all, so that two ids never become one.
  */
 function toText({ type, style, value }: StoredCell, context: CellContext): string | undefined {
   if (type === 's') return value === '' ? '' : context.strings[Number(value)];
@@ -183,9 +175,8 @@ const DAY_MS = 86_400_000;
 const MOST_DAYS = 2_958_466;
 
 /**
- * Converts a number of days to ISO 8601: a day, a day with a time, or a time. There is no zone,
- * because workbooks have none. Returns undefined if the number is not a date. `since1904` states
- * that the workbook counts from 1904-01-01 instead of 1900-01-00.
+ * Converts days since 1900-01-00 (or 1904-01-01) to ISO 8601: a day, a day with a time, or a time,
+ * without a zone, because workbooks have none. Undefined if it is no date.
  */
 function toIso(days: number, kind: NumberKind, since1904: boolean): string | undefined {
   if (kind === 'number' || !(days >= 0 && days < MOST_DAYS)) return undefined;
@@ -202,7 +193,6 @@ function toIso(days: number, kind: NumberKind, since1904: boolean): string | und
 }
 
 const MOST_BYTES = 256 * 1024 * 1024;
-/** The approximate memory for a text in addition to its letters. */
 const TEXT_BYTES = 50;
 
 /** Joins the parts of a formatted text. Pronunciation hints are left out. */
@@ -261,13 +251,11 @@ const MOST_LEVELS = 64;
 export type Attributes = Readonly<Record<string, string>>;
 
 /**
- * Receives the parts of a document. Elements of the namespace of its root come with their local
- * names. Those of any other namespace are extensions, which come with an empty name: an extension
- * may give its elements the same local names.
+ * Receives the parts of a document. Elements come with their local names; those of another
+ * namespace than the root's with an empty one, as an extension may reuse the names.
  */
 export interface XmlReader {
   opened(name: string, attributes: Attributes): void;
-  /** Returns whether a piece ends here. */
   closed(name: string): boolean;
   text?(text: string): void;
 }

@@ -1,11 +1,9 @@
 /**
- * Reads contacts from a sheet of an Excel workbook: one record per row, with the column names as
- * its fields and texts as values. The header is the first row with more than one cell. Rows above
- * it are titles. A cell to the right of the header is in a column without a name.
- *
- * The read is certified if the sheet was read to the end, its bytes match their CRC, every row
- * could be read, and the file did not change meanwhile. If the read breaks off, the records read so
- * far are kept, without a certificate.
+ * Reads contacts from a sheet of an Excel workbook: a record per row, values as texts. The header
+ * is the first row with more than one cell; a cell to the right of it is in a column without a
+ * name. The read is certified if the sheet was read to the end, its bytes match their CRC, every
+ * row could be read, and the file did not change. If it breaks off, the records read so far are
+ * kept.
  */
 import { Invalid } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -124,7 +122,6 @@ function namesIn({ number, cells }: SheetRow): NamingRow {
   return { number, cells: names };
 }
 
-/** Fills empty cells of a row from above, as where cells of several header rows are merged. */
 function underMerged({ cells: above }: NamingRow, { number, cells }: NamingRow): NamingRow {
   const length = Math.max(above.length, cells.length);
   return { number, cells: Array.from({ length }, (_, at) => cells[at] || (above[at] ?? '')) };
@@ -148,7 +145,6 @@ function toRecord(
 }
 
 export interface Sheet {
-  /** The name for messages: the file and the sheet. */
   name: string;
   rows: RowReader;
   /** Reads the sheet into `rows`. Yields the bytes of each chunk. Throws Invalid. */
@@ -210,7 +206,6 @@ const references = [
 ];
 
 interface Relation {
-  /** The namespace of references, and the type of the part. */
   type: string;
   part: string;
 }
@@ -284,11 +279,9 @@ function chooseSheet(
   throw new Invalid(`${path}: ${reason.join('; ')}`, { fix });
 }
 
-/** A limit far above the number of sheets, pictures and charts in a workbook. */
 const MOST_PARTS = 20_000;
 
 interface ZipPlace {
-  /** The name for messages. */
   path: string;
   handle: FileHandle;
   signal: AbortSignal;
@@ -339,7 +332,6 @@ function locked(path: string): Invalid {
   });
 }
 
-/** The first bytes of an .xls file, and of an .xlsx file with a password. */
 const OLD = Buffer.from('d0cf11e0a1b11ae1', 'hex');
 
 async function* chunksOf(zip: ZipFile, entry: Entry, place: ZipPlace): AsyncGenerator<Buffer> {

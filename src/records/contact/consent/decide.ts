@@ -284,7 +284,6 @@ function hasEarly({ desired }: ContactStates): boolean {
   return desired.some(({ value }) => value.early === true);
 }
 
-/** Returns the row to record. `isSettled`: no new decision until something changes. */
 function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
   const { states, rules, recorded, shown, renamed, now, operatorOut } = facts;
   const isUnseen = states.observed.length === 0 && states.sight === 'assumed';
@@ -393,7 +392,6 @@ export interface ExplainedPerson {
 export interface ExplainedChannel {
   channel: string;
   asked: ChannelFacts;
-  /** The rules in order, up to the one that matches; all rules if none matches. */
   tried: { rule: Rule; matches: boolean }[];
   gates: AskedGate[];
   verdict: Verdict;
@@ -401,7 +399,6 @@ export interface ExplainedChannel {
   shows: Subscription | undefined;
   /** How an operator settled the channel, while that holds; null if nobody did. */
   settlement: (Settlement & { as: 'in' | 'out' }) | null;
-  /** The setting that prevents a change in the channel; undefined if there is none. */
   stop: Stop | undefined;
 }
 

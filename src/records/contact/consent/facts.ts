@@ -1,4 +1,3 @@
-/** Derives what the rules and gates know about one person. */
 import type { DesiredRow, RecordedRow } from '../../../domain/record.ts';
 import {
   type AbsenceRules,

@@ -27,7 +27,6 @@ import type { Entry } from '../../../domain/do-not-contact.ts';
 
 interface Stated {
   desired: readonly DesiredContactRow[];
-  /** When the reading ended by our clock, in milliseconds since the epoch. */
   by: number;
 }
 

@@ -1,4 +1,3 @@
-/** Updates the recorded state of a person with what the platform shows now. */
 import {
   isChanged,
   seen,

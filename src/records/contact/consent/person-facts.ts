@@ -1,4 +1,3 @@
-/** What the rules and gates know about one person; facts.ts derives it. */
 import type { Key } from '../../../domain/record.ts';
 import type { Entry } from '../../../domain/do-not-contact.ts';
 import type { AbsenceRules } from './absent-people.ts';
@@ -9,7 +8,6 @@ import type { RenamedContact } from './renamed-contact.ts';
 import type { DesiredSubscription } from '../observe/consent-time.ts';
 
 export interface PersonRules extends Channels {
-  /** The addresses that contacts.protect contains. */
   protects: ReadonlySet<Key>;
   policy: ConsentPolicy;
   absence: AbsenceRules;

@@ -22,7 +22,6 @@ import {
  * result of a request of ours that got no response. It is not reported to the source.
  */
 export interface PlatformOptOut {
-  /** The id of a channel; '*' for all channels. */
   channel: string;
   cause: ReturnCause | 'doubtful';
   after: number | null;
@@ -39,7 +38,6 @@ export function outsOf(
   const isKept = ({ channel }: PlatformOptOut): boolean =>
     channel === all || channels.includes(channel);
   return {
-    /** Returns the recorded opt-outs from the configured channels. */
     recorded: (row: RecordedBody, facts: PlatformFacts) =>
       optOutsOf(decodeContact.recorded(row), facts).filter(isKept),
     /** Returns the opt-out that a do-not-contact entry stands for, if it is about one. */

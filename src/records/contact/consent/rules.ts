@@ -61,7 +61,6 @@ export type Cause = 'stated' | 'absence' | 'address';
 export interface Verdict {
   action: Action;
   cause: Cause;
-  /** The id of the rule or gate that decided; `no-rule` if no rule matched. */
   by: string;
 }
 

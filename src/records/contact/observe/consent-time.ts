@@ -23,7 +23,6 @@ export type ConsentTime =
   | string
   | {
       readonly field: string;
-      /** The format, as domain/values/local-time.ts reads it. */
       readonly format: string;
       /** The IANA name of the zone. Without one, a day begins in the earliest zone (UTC+14). */
       readonly timezone?: string | undefined;
@@ -83,7 +82,6 @@ function readIso(text: string): number | null | undefined {
   return isDay(text) ? Date.parse(`${text}T00:00:00+14:00`) : undefined;
 }
 
-/** Reads a day, or a time without a zone, as the cells of a workbook are. */
 function wallOfIso(text: string): number | undefined {
   if (isDay(text)) return Date.parse(`${text}T00:00:00Z`);
   if (!zoneless.test(text)) return undefined;

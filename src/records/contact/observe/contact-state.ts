@@ -34,7 +34,6 @@ export const desiredBody = z.object({
   consentAt: z.number().nullable().default(null),
   /** Whether that time is no evidence, because it was in the future when it was first read. */
   early: z.literal(true).optional(),
-  /** Whether a condition of contacts.protect holds for the record. */
   protected: z.literal(true).optional(),
 });
 export type DesiredContact = z.infer<typeof desiredBody>;

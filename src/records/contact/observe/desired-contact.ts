@@ -41,7 +41,6 @@ export interface ContactFields {
   deleted?: Flag | undefined;
   /** The settings for people who want no mail at all. A yes in any of them is an opt-out. */
   unsubscribed?: Flag | readonly Flag[] | undefined;
-  /** The field that holds the time of the person's last consent statement. */
   consentAt?: ConsentTime | undefined;
   /** The condition for the scope; if false, the record is absent but for its opt-outs. */
   include?: Condition | undefined;
@@ -151,7 +150,6 @@ export function contactDesire(fields: ContactFields, now: () => number) {
   };
 }
 
-/** The faults of a record, its values that have no known meaning, and those of its columns. */
 interface Found extends ColumnReading {
   faults: Fault[];
   unknown: UnknownWord[];

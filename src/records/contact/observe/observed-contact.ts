@@ -91,7 +91,6 @@ export function timeOf(text: string | null | undefined): number | undefined {
 
 /** One reading of a person. Times are in milliseconds since the epoch. */
 export interface Observation {
-  /** Whether the platform shows a contact of the person. */
   present: boolean;
   /** When the person was previously read; null if never. */
   before: number | null;

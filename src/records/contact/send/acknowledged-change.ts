@@ -142,7 +142,6 @@ function contactsAfter(
 
 type Answer = Omit<Acknowledged, 'observed'> & { answered: ObservedContact | undefined };
 
-/** Returns what a creation keeps from the previous contact: its opt-outs. */
 function anew({ channels, outgrown, renamed }: RecordedContact): RecordedContact {
   const outs = Object.entries(channels).filter(([, { is }]) => is === 'opt_out');
   return { ...emptyRecord, channels: Object.fromEntries(outs), outgrown, renamed };

@@ -1,6 +1,5 @@
 /** The formats that CRMs use for the date on which a person was deleted or unsubscribed. */
 
-/** A day with or without a time, which may have AM or PM and a zone. */
 const time = String.raw`(?<hour>\d{1,2})(?<rest>:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)`;
 const half = String.raw`(?:\s?(?<half>[ap])\.?m\.?)`;
 const zone = String.raw`(?<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)`;
@@ -22,9 +21,7 @@ const zero = /^0000-00-00(?:[T ]00:00(?::00(?:\.0+)?)?Z?)?$/i;
 
 /** The first year that is accepted. An earlier one is a placeholder, such as year 1 for no date. */
 const firstYear = 1900;
-/** How far the earliest zone (UTC+14) is ahead of UTC. */
 const earliestZoneMs = 14 * 3_600_000;
-/** The maximum difference between the clocks of the CRM and of this machine, in milliseconds. */
 const skewMs = 10 * 60_000;
 
 /**
@@ -83,7 +80,6 @@ function daysIn(text: string): string[] {
   });
 }
 
-/** Returns a time on a clock of 24 hours. An hour that no clock shows is in no calendar. */
 function timeOf({ hour, rest = '', half }: Record<string, string | undefined>): string {
   if (hour === undefined) return '00:00';
   if (half === undefined) return `${hour.padStart(2, '0')}${rest}`;

@@ -48,7 +48,6 @@ export type Ask = (record: Record<string, unknown>, reading?: ColumnReading) => 
 export interface ColumnReading {
   /** Whether a serial number of Excel is a date. */
   serialsAreDates: boolean;
-  /** What the values of such columns are. */
   shapes: ColumnShape[];
   /** The columns with a serial number that was not taken for a date. */
   serials: string[];
@@ -58,9 +57,7 @@ export interface ColumnReading {
 interface Asked {
   use: Use;
   option: string;
-  /** The name of the setting's condition in messages. */
   called: string;
-  /** Returns the time in milliseconds since the epoch. */
   now: () => number;
 }
 

@@ -1,7 +1,4 @@
-/**
- * The origins of the bytes of a file: a path on this machine, standard input and a web address,
- * with their versions and errors; and the encodings that the first bytes tell.
- */
+/** The origins of a file's bytes: a path, standard input and a web address. */
 import { type FileHandle, open, stat, mkdtemp, rm } from 'node:fs/promises';
 import { Busy, Invalid, Unavailable } from '../../../domain/errors.ts';
 import { readSmallFile } from '../../../domain/values/config-file.ts';
@@ -98,9 +95,9 @@ function sameState(a: FileState | undefined, b: FileState | undefined): boolean 
 }
 
 /**
- * Waits until the file has not been written for two seconds, and returns its state. Throws Busy
- * after a minute, and Invalid if there is no readable file. If the modification time is far in the
- * future, two equal states two seconds apart are sufficient proof.
+ * Returns the state of a file once it has not been written for two seconds. Throws Busy after a
+ * minute, and Invalid if it is not readable. If its time is far in the future, two equal states two
+ * seconds apart are proof.
  */
 async function waitUntilQuiet(path: string, clock: Clock, signal: AbortSignal): Promise<FileState> {
   const until = clock.monotonic() + WAIT_MS;
@@ -183,9 +180,7 @@ function countBytes(chunks: AsyncIterable<Buffer>) {
 }
 
 export interface Origin {
-  /** The name for messages: a path or a host. */
   name: string;
-  /** Whether the file name indicates compression. */
   isPacked: boolean;
   /** Opens the file. Throws Invalid, Busy or Unavailable if it cannot be read. */
   open(signal: AbortSignal): Promise<Opened>;
@@ -195,9 +190,7 @@ export interface Origin {
 /** An opened file. It can be read once, from its first byte to its last. */
 export interface Opened {
   reading: string;
-  /** The bytes as they are stored. Throws Unavailable if they break off. */
   bytes: AsyncIterable<Buffer>;
-  /** The number of stored bytes; undefined if it is not known. */
   size?: number;
   /** Returns the signs that bytes are missing. `whole` states whether they were read to the end. */
   flaws(whole: boolean): Promise<Flaw[]>;
@@ -209,10 +202,9 @@ const INPUT = 'standard input';
 type InputStream = Readable & { isTTY?: boolean };
 
 /**
- * Returns the origin for standard input; `stream` is called at the first read. Because it can be
- * read only once, it is copied into an unnamed temporary file, which only this process can read and
- * which disappears with the process. The copy never changes. Byte-identical input counts as the
- * same read.
+ * Returns the origin for standard input; `stream` is called at the first read. As it can be read
+ * once, it is copied into an unnamed temporary file, which disappears with this process and never
+ * changes. Byte-identical input counts as the same read.
  */
 export function standardInput(stream: () => InputStream): Origin {
   let spool: ReturnType<typeof spoolInput> | undefined;
@@ -266,10 +258,9 @@ async function spoolInput(stream: InputStream, signal: AbortSignal) {
   }
 }
 
-// Reads a file from a web address as it arrives. Its ETag, or the time of its last modification,
-// names the read; without either, each read is new. The server cannot report whether the file has
-// changed, so a read stays valid for a quarter of an hour. If the download breaks off, the records
-// that arrived are kept.
+// Reads a file from a web address. Its ETag, or the time of its last modification, names the read;
+// without either, each is new. As the server cannot tell whether the file changed, a read is valid
+// for 15 minutes. If the download breaks off, the records that arrived are kept.
 
 const SILENCE_MS = 30_000;
 const mend = { credentials: 'the headers', request: 'path', address: 'path' };
@@ -364,8 +355,8 @@ function faultOf({ status, headers }: Download, host: string): Error | undefined
 }
 
 /**
- * Returns whether a file that begins with `sample` is UTF-16 without a byte order mark: every other
- * byte is NUL, as in Western text. One or two stray NULs do not match.
+ * Returns whether a file is UTF-16 without a byte order mark: every other byte is NUL, as in
+ * Western text. One or two stray NULs do not match.
  */
 export function hasUtf16Pattern(sample: Buffer): boolean {
   const bytes = sample.subarray(0, 1024);

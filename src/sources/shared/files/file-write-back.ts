@@ -1,7 +1,6 @@
 /**
- * Reports opt-outs by appending one line per report to a file that other programs read. Lines are
- * complete and on disk when `tell` yields. Appending is synchronous, so two writers in one process
- * never interleave.
+ * Reports opt-outs by appending lines to a file. They are complete and on disk when `tell` yields.
+ * Appending is synchronous, so two writers in one process never interleave.
  */
 import type { OptOutReport } from '../../../domain/opt-out-report.ts';
 import type { ReportResult, WriteBack } from '../../source.ts';
@@ -89,7 +88,6 @@ function fileReturns(
   };
 }
 
-/** The most recent lines are within this many bytes of the end. */
 const TAIL_BYTES = 1024 * 1024;
 
 /** The file contains addresses, so other users must not read it. */
@@ -98,9 +96,8 @@ const MODE = 0o640;
 const LF = 0x0a;
 
 /**
- * Appends lines, given without line breaks; `head` is the first line of a new file. If a crash cut
- * a line short, it is completed if it belongs to these lines, and otherwise only ended with a line
- * break. Throws Invalid, or Unavailable if some of the lines may be in the file.
+ * Appends lines, below `head` in a new file. A line that a crash cut short is completed if it is
+ * one of these, and else ended. Throws Invalid, or Unavailable if some lines may be in the file.
  */
 function appendLines(path: string, lines: readonly string[], head: string | undefined): void {
   const isNew = !exists(path);

@@ -1,10 +1,7 @@
 /**
- * Reads a file of records from its first byte to its last. The read is certified if it ended
- * without an error, the file was complete and did not change meanwhile, every row could be read,
- * and the last line is complete (`finalNewline`). If the read breaks off, the records read so far
- * are kept, without a certificate. A tally counts what happens, and shows the
- * flaws. Bytes are decompressed on the way, and records grouped into batches that take little
- * memory.
+ * Reads a file of records. The read is certified if it ended without an error, the file was
+ * complete and did not change meanwhile, every row could be read, and the last line is complete
+ * (`finalNewline`). If it breaks off, the records read so far are kept, without a certificate.
  */
 import { codeOf, Invalid, Unavailable } from '../../../domain/errors.ts';
 import { certificateOf, type Flaw, brokenFlaws } from '../read-certificate.ts';
@@ -16,7 +13,6 @@ import { addressOrigin, CHUNK_BYTES, localFile, type Origin } from './file-origi
 import { createGunzip } from 'node:zlib';
 
 export interface FileReading extends ReadRequest {
-  /** The name for messages: the path or another origin of the file. */
   name: string;
   /** The decompressed bytes. All chunks but the last are full. */
   chunks: AsyncIterable<Buffer>;
@@ -26,7 +22,6 @@ export interface FileReading extends ReadRequest {
 export interface FileSurroundings {
   clock: Clock;
   random: Random;
-  /** Standard input; undefined if there is none. */
   input?: Origin | undefined;
 }
 
@@ -83,7 +78,6 @@ function openOrigin(options: PlacedOptions, surroundings: FileSurroundings): Ori
 
 export interface FileTally {
   bytes: number;
-  /** Whether the last byte read is a line break. */
   lineEnded: boolean;
   broken: number;
   firstBroken?: { where: string; fix: string };
@@ -99,9 +93,9 @@ export function brokenRow(tally: FileTally, where: string, { why, fix }: Flaw): 
 }
 
 /**
- * Returns the flaws of a read. A file cut off in the middle of a line looks like one that merely
- * lacks its last line break, so the line break is required unless the export never writes one. In
- * that case a last row with a different width counts as broken, like any other row.
+ * Returns the flaws of a read. A file cut off in a line looks like one without its last line break,
+ * which is therefore required unless the export never writes one; then a last row with another
+ * width counts as broken, like any other.
  */
 export function flawsOf(tally: FileTally, cut: Flaw | undefined, found: readonly Flaw[]): Flaw[] {
   const flaws: Flaw[] = cut ? [{ ...cut, isCut: true }] : [];
@@ -130,10 +124,9 @@ const SLICE_BYTES = 16 * 1024;
 const MOST_LAYERS = 2;
 
 /**
- * Yields the decompressed bytes in full chunks. Gzip is recognized by its first two bytes, with
- * which no text begins. Throws Unavailable if the data is truncated or damaged, after yielding
- * everything that could be decompressed. Throws Invalid if the data must be compressed (`isPacked`)
- * but is not.
+ * Yields the decompressed bytes in full chunks. Gzip is recognized by two bytes, with which no text
+ * begins. Throws Unavailable if data is cut or damaged, after all that could be decompressed, and
+ * Invalid if it must be compressed (`isPacked`) but is not.
  */
 async function* unpacked(
   bytes: AsyncIterable<Buffer>,

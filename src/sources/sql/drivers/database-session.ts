@@ -1,8 +1,6 @@
 /**
- * Represents one connection to a database within one transaction, to read or to write. A reading
- * transaction cannot write and shows a single state from beginning to end. In a writing
- * transaction, everything that is not committed at closing is discarded. Differences between
- * databases are handled here and in one file per database.
+ * One connection to a database within one transaction. A reader cannot write and sees a single
+ * state from beginning to end. What a writer has not committed at closing is discarded.
  */
 import { z } from 'zod';
 import type { Clock } from '../../../domain/clock.ts';
@@ -40,14 +38,11 @@ export interface Column {
 }
 
 export interface Session {
-  /** The name of the database in messages. */
   readonly name: string;
   /** The time of the database's clock before the state was fixed, in epoch milliseconds. */
   readonly now: number;
   quote(name: string): string;
-  /** Returns the placeholder for value `number` (from 1) in a comparison with a column. */
   place(number: number, column?: Column): string;
-  /** Converts a time in milliseconds since the epoch to the database's notation. */
   time(at: number): string;
   /** Returns an expression that compares exact bytes, whatever the database considers equal. */
   exact(quoted: string): string;
@@ -56,11 +51,9 @@ export interface Session {
   columns(relation: string): Promise<Column[]>;
   /** Runs one statement. Throws Invalid, Unavailable, and the signal's reason if it is aborted. */
   rows(statement: string, values: readonly Raw[]): Promise<Raw[][]>;
-  /** Runs one statement of a writer, whatever it returns. Throws the same errors. */
   run(statement: string, values: readonly Raw[]): Promise<void>;
   /** Runs a command of the transaction, such as a savepoint or its end. Throws the same errors. */
   command(text: string): Promise<void>;
-  /** Closes the connection. Never throws. */
   close(): Promise<void>;
 }
 
@@ -83,12 +76,10 @@ export interface ServerPlace {
   host: string;
   port: number;
   user: string;
-  /** The password; undefined if the address has none. */
   password: string | undefined;
   database: string;
   /** Whether traffic to the server never leaves this machine. */
   local: boolean;
-  /** Whether the address itself demands encryption. */
   encrypted: boolean;
 }
 
@@ -133,8 +124,7 @@ export function createServerConnection(name: string, { signal, clock }: Opening)
       // Between two operations, an abandoned reader must not keep the process alive.
       socket.ref();
       busy = true;
-      // Each operation has its own promise, because a long-lived one retains everything that it was
-      // raced against.
+      // A long-lived promise would retain everything that it was raced against.
       asked = Promise.withResolvers();
       try {
         return await Promise.race([work(), asked.promise]);
@@ -149,7 +139,6 @@ export function createServerConnection(name: string, { signal, clock }: Opening)
     },
     /** Sets the function that stops the server when the signal is aborted during a statement. */
     onAbort: (how: () => Promise<void>) => void (cancel = how),
-    /** Closes the connection. Never throws. */
     async close(farewell: () => Promise<void>): Promise<void> {
       signal.removeEventListener('abort', abort);
       await canceled;
@@ -165,9 +154,8 @@ export function createServerConnection(name: string, { signal, clock }: Opening)
   };
 }
 
-// Explains a database error in one line. It names the database and quotes nothing from its message
-// except the name of a table or column, because messages contain values. An error that may resolve
-// itself is Unavailable; a person has to fix the others.
+// Explains a database error in one line, which names the database and quotes only the name of a
+// table or column, because messages contain values. What may resolve itself is Unavailable.
 
 type Verdicts = readonly [codes: RegExp, what: string, fix?: string][];
 

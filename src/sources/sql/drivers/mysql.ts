@@ -1,6 +1,5 @@
 /**
- * Connects to MySQL and MariaDB with the driver `mysql2`. Values with more digits than a double are
- * returned as text, and so are times, in UTC.
+ * MySQL and MariaDB by `mysql2`. Values with more digits than a double, and times, are texts (UTC).
  */
 import type { Connection, ConnectionOptions } from 'mysql2/promise';
 import { z } from 'zod';

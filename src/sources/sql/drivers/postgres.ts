@@ -1,7 +1,6 @@
 /**
- * Connects to PostgreSQL with the driver `pg`. Settings apply only to the one transaction, so that
- * a connection pool (PgBouncer) does not pass them on. Values are transferred in the database's own
- * notation, so that no driver rounds a number or a time.
+ * PostgreSQL by `pg`. Settings apply only to the transaction, so that a pool (PgBouncer) does not
+ * pass them on. Values come in the database's own notation: no driver rounds a number or a time.
  */
 import { z } from 'zod';
 import {

@@ -1,12 +1,10 @@
 /**
- * A separate program in which one session reads or writes an SQLite file. Nothing can interrupt a
- * statement inside SQLite, not even the end of its thread. Therefore statements run in a second
- * thread. The first thread, which is never busy, kills this process if a statement takes too long,
- * and if the process that started this one closes the channel or dies.
- *
- * The arguments are the file, `read` or `write`, and the time limit of a statement in milliseconds.
- * The first `Answer` reports that the file is open. After that, one `Answer` follows each
- * `Question`, and the next question waits for it. All messages are serialized.
+ * A separate program in which one session reads or writes an SQLite file. Nothing interrupts a
+ * statement in SQLite, so it runs in a second thread. The first one, which is never busy, kills
+ * this process if a statement takes too long, and if the starting process closes the channel or
+ * dies. The arguments are the file, `read` or `write`, and the time limit of a statement in
+ * milliseconds. The first `Answer` says that the file is open; then one follows each `Question`.
+ * All are serialized.
  */
 import type { Database, Statement } from 'better-sqlite3';
 import { serialize } from 'node:v8';
@@ -14,7 +12,6 @@ import { isMainThread, parentPort, Worker } from 'node:worker_threads';
 import type { Raw } from './database-session.ts';
 
 export type SqliteQuestion =
-  /** Returns the rows, each an array of `Raw`. */
   | { ask: 'rows'; text: string; values: readonly Raw[] }
   /** Returns `[name, declared type or null]` for each column of a statement. */
   | { ask: 'columns'; text: string }

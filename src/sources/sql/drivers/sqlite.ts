@@ -1,7 +1,7 @@
 /**
- * Opens an SQLite file in a separate process. A statement that takes too long or has to stop ends
- * together with that process, and nothing in this process waits for it. A program that writes to
- * the file waits for the end of the read, unless the file has a write-ahead log (WAL).
+ * Opens an SQLite file in a separate process, with which a statement ends that takes too long or
+ * has to stop. A program that writes to the file waits for the end of the read, unless it has a
+ * WAL.
  */
 import { access, constants, stat } from 'node:fs/promises';
 import { z } from 'zod';
@@ -32,7 +32,6 @@ const described = z.array(z.tuple([z.string(), z.string().nullable()]));
 export async function openSqlite(path: string, opening: Opening, mode: Mode): Promise<Session> {
   await assertFile(path);
   const { signal } = opening;
-  /** Runs work, with this project's errors and the signal's reason. */
   const ask = async <T>(work: () => Promise<T>): Promise<T> => {
     signal.throwIfAborted();
     try {
@@ -73,8 +72,8 @@ export async function openSqlite(path: string, opening: Opening, mode: Mode): Pr
           const found = described.parse(await line.ask({ ask: 'columns', text }));
           const names = new Set(found.map(([name]) => name));
           return found.map(([name, type]): Column => {
-            // SQLite appends a number to a second column with the same name, and silently uses the
-            // first one.
+            // SQLite appends a number to a second column with one name, and silently uses the
+            // first.
             const own = name.replace(/:\d+$/, '');
             const shown = names.has(own) ? own : name;
             return { name: shown, holds: 'any', ...(type !== null && { type }) };
@@ -94,8 +93,8 @@ export async function openSqlite(path: string, opening: Opening, mode: Mode): Pr
 const CLOCK = "select unixepoch('now')";
 
 /**
- * Throws Invalid if there is no readable file, because SQLite only reports that the file cannot be
- * opened. The file is not opened here, because closing it would release this process's locks on it.
+ * Throws Invalid if there is no readable file, of which SQLite says little. The file is not opened
+ * here, because closing it would release this process's locks on it.
  */
 async function assertFile(path: string): Promise<void> {
   try {
@@ -134,14 +133,12 @@ const failed = z.object({ name: z.string(), message: z.string(), code: z.string(
 
 const answers = z.union([z.object({ failed }), z.object({ value: z.unknown() })]);
 
-/** The program, either in TypeScript or in its built form. */
 const program = new URL(`sqlite-process${extname(import.meta.url)}`, import.meta.url);
 
 /**
- * Starts the process, which opens the file, and returns the channel to it, which handles one
- * question at a time. `ask` returns the value of the answer. Both throw an error from SQLite with
- * its `code`, Unavailable if the process ended, and the signal's reason as soon as it is aborted.
- * `close` ends the process and leaves nothing of it behind. It never throws.
+ * Starts the process, which opens the file and answers one question at a time. Throws, as `ask`
+ * does, SQLite's errors with their `code`, Unavailable if the process ended, and the signal's
+ * reason at once. `close` leaves nothing behind and never throws.
  */
 async function startSqlite(path: string, access: Mode, { signal, timeoutMs }: Opening) {
   signal.throwIfAborted();
@@ -169,7 +166,6 @@ async function startSqlite(path: string, access: Mode, { signal, timeoutMs }: Op
     end(new Unavailable(why, { acted: access === 'read' ? 'no' : 'maybe' }));
     ended.resolve();
   });
-  /** Sends a question, if there is one, and awaits the next answer. */
   const ask = async (question?: SqliteQuestion): Promise<unknown> => {
     if (over) throw over.why;
     waiting = Promise.withResolvers();
