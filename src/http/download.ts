@@ -1,7 +1,6 @@
 /**
- * Downloads a file as a stream. It sends one request, follows no redirect, and does not interpret
- * the status. Only a few chunks are held in memory; the sender waits while nothing is read. The
- * body yields everything that arrived before a failure, then throws.
+ * Downloads a file as a stream, whatever the status, and follows no redirect. Holds a few chunks;
+ * the sender waits while nothing is read. Yields all that arrived before a failure, then throws.
  */
 import { Pool, type Dispatcher } from 'undici';
 import { describe, type Stage, flatten } from './send-request.ts';

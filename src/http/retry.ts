@@ -1,7 +1,4 @@
-/**
- * Sends a request again if its operation allows it, a limited number of times, with full jitter. A
- * 429 is not handled here, because the gate waits for its end.
- */
+/** Sends a request again if its operation allows it, with full jitter; not after a 429. */
 import type { Clock, Random } from '../domain/clock.ts';
 import { NotSent, RateLimited, Rejected, Unavailable } from '../domain/errors.ts';
 import { retryDelayMs, retrySchedules } from '../domain/retry-schedules.ts';
@@ -83,10 +80,7 @@ function final(error: Unavailable, acted: Unavailable['acted'], attempts: number
   return new Unavailable(`${reason}${after}`, detail);
 }
 
-/**
- * Returns the error to throw if the attempts end for a reason other than a failure. If an earlier
- * attempt may have acted, the error says so, whatever the reason.
- */
+/** Returns the error that ends the attempts. It says if an earlier one may have acted. */
 function stopped(error: unknown, acted: Unavailable['acted'], ended?: AbortSignal): unknown {
   if (acted === 'no') return error;
   if (error instanceof Rejected) {

@@ -1,11 +1,8 @@
 /**
- * Sends a request once over a pool of persistent connections: no retry, no redirect, no
- * interpretation of the status. A failure is explained in one line that quotes nothing.
- *
- * Its purpose is to prove what was sent. undici calls `onRequestStart` in the same tick in which it
- * writes the first byte, and not before. Therefore a failure up to then (name resolution,
- * connection, TLS, waiting for a connection) certainly changed nothing, and any later failure may
- * have had an effect.
+ * Sends a request once over persistent connections: no retry, no redirect, whatever the status. Its
+ * purpose is to prove what was sent. undici calls `onRequestStart` in the same tick in which it
+ * writes the first byte, so a failure up to then certainly changed nothing, and any later one may
+ * have had an effect. A failure is explained in one line that quotes nothing.
  */
 import { Pool, type Dispatcher } from 'undici';
 import { Invalid, Unavailable } from '../domain/errors.ts';
@@ -88,8 +85,7 @@ function createFlight(host: string) {
   };
   const listener: Parameters<Pool['dispatch']>[1] = {
     onRequestStart(controller) {
-      // The request has already ended or is about to be written a second time, so it must not be
-      // sent.
+      // It has already ended, or is about to be written a second time.
       if (stage !== 'waiting') return controller.abort(new Error('not to be sent'));
       connection = controller;
       stage = 'written';
@@ -164,14 +160,12 @@ const TLS =
   /^(ERR_TLS|ERR_SSL|CERT_|CRL_|DEPTH_|SELF_SIGNED|UNABLE_TO_|HOSTNAME_|INVALID_CA|EPROTO)/;
 
 /**
- * Returns the error for a request that failed at `stage`, in one line that names the host and
- * quotes nothing from the exchange. It has no cause on purpose, because undici's errors contain
- * parts of the response and of the socket.
+ * Returns the error for a request that failed at `stage`, in one line that quotes nothing. It has no
+ * cause, because undici's errors contain parts of the response and of the socket.
  */
 export function describe(error: Error, host: string, stage: Stage): Invalid | Unavailable {
   const given: unknown = 'code' in error ? error.code : undefined;
-  // The HTTP parser may set a specific code for each kind of malformed input, or none; its name
-  // says enough.
+  // The HTTP parser may set a code for each kind of malformed input; its name says enough.
   const isCode = typeof given === 'string' && error.name !== 'HTTPParserError';
   const code = isCode ? given : error.name;
   if (code === 'UND_ERR_INVALID_ARG') {

@@ -23,8 +23,7 @@ const READING_MS = 100;
 
 /**
  * Calls `expire` after `ms` milliseconds; the returned function cancels that. If the process was
- * suspended (a slow disk, a sleeping machine), the response may have arrived unread, so `expire`
- * waits until it would have been read, unless `isSent` returns false.
+ * suspended, a response may have arrived unread: it waits to read one, unless `isSent` is false.
  */
 export function setDeadline(ms: number, expire: () => void, isSent = () => true): () => void {
   const overdue = (): void => {

@@ -1,7 +1,6 @@
 /**
- * Defines the responses of the platform ("Resources and their fields", "Endpoints"). Fields that
- * decisions depend on are checked strictly. Fields not named here are dropped. A field that is only
- * shown to people becomes undefined if it is malformed.
+ * The responses of the platform ("Resources and their fields", "Endpoints"). Fields not named are
+ * dropped, and a malformed one that is only shown to people becomes undefined.
  */
 import { z } from 'zod';
 

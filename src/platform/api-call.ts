@@ -1,7 +1,4 @@
-/**
- * Calls one operation: sends the request, reads the response, and repeats it if allowed. An
- * unsuccessful response becomes an error without the API key or an address.
- */
+/** Calls one operation. Its errors contain neither the API key nor an address. */
 import { pathSegment, queryValue } from '../domain/address-part.ts';
 import type { z } from 'zod';
 import { anySignal, createRetry } from '../http/retry.ts';
@@ -26,7 +23,8 @@ export interface CallOptions {
   person?: string | undefined;
 }
 
-interface Call<T> {
+/** One call of an operation. */
+export interface Call<T> {
   operation: Operation;
   id?: string;
   query?: Record<string, string | number | undefined>;
@@ -105,8 +103,7 @@ export function createCaller(options: CallerOptions): Caller {
     find: (call, sendContext = {}) =>
       perform(call, sendContext, (answer) => {
         if (answer.status !== 404) return interpret(answer, call, apiKey);
-        // A proxy or a wrong address also responds with 404, and a contact must not count as
-        // removed because of that: only the platform's own format is accepted.
+        // A proxy answers 404, too. Only the platform's own format says that a contact is gone.
         const body = parseJson(answer.body);
         if (typeof body === 'object' && body !== null) return undefined;
         const expected = { expected: 'an error of the platform', detail: '' };

@@ -1,13 +1,11 @@
 /**
- * Provides the typed client of the platform, with every operation of the specification. Nothing
- * else writes to the platform. The layers below wait for the end of 429s and repeat failed
- * requests.
- *
- * Every method throws Rejected (4xx, in the platform's words), Unavailable (`acted` states whether
- * a write may have had its effect), RateLimited, Invalid for an impossible id, and the signal's
- * reason if it is aborted before anything was written.
+ * The typed client of the platform, with every operation of the specification; nothing else writes
+ * to it. Every method throws Rejected (4xx, in the platform's words), Unavailable (`acted` states
+ * whether a write may have had its effect), RateLimited, Invalid for an impossible id, and the
+ * signal's reason if it is aborted before anything was written.
  */
 import {
+  type Call,
   type Caller,
   type CallerOptions,
   type CallOptions,
@@ -67,19 +65,23 @@ export interface Platform {
 /** Creates the client over any `send`: a connection, or a platform in the same process. */
 export function createPlatform(options: CallerOptions): Platform {
   const caller = createCaller(options);
+  const get: Get = async (call, how) => (await caller.call(call, how)).value;
   return {
     contacts: createContacts(caller),
-    templates: createTemplates(caller),
-    domains: createDomains(caller),
+    templates: createTemplates(get),
+    domains: createDomains(get),
     apiKeys: {
-      async enable(id, options) {
-        const operation = operations.enableApiKey;
-        const asked = { operation, id, schema: apiKey, expected: 'an API key' };
-        return (await caller.call(asked, options)).value;
-      },
+      enable: async (id, how) =>
+        get(
+          { operation: operations.enableApiKey, id, schema: apiKey, expected: 'an API key' },
+          how,
+        ),
     },
   };
 }
+
+/** Calls an operation, and returns the parsed value alone. */
+type Get = <T>(call: Call<T>, options?: CallOptions) => Promise<T>;
 
 interface Templates extends Paged<object, TemplateList, Template> {
   /**
@@ -102,40 +104,25 @@ interface Templates extends Paged<object, TemplateList, Template> {
   test(id: string, body: TestSendBody, options?: CallOptions): Promise<'sent' | 'unclear'>;
 }
 
-function createTemplates({ call }: Caller): Templates {
-  const expected = 'a template';
-  const list: Templates['list'] = async ({ page, limit }, options) => {
-    const operation = operations.listTemplates;
-    const how = { operation, query: { page, limit }, expected: 'a list of templates' };
-    return (await call({ ...how, schema: templateList }, options)).value;
-  };
+function createTemplates(get: Get): Templates {
+  const one = { schema: template, expected: 'a template' };
+  const all = { schema: templateList, expected: 'a list of templates' };
+  const list: Templates['list'] = async ({ page, limit }, how) =>
+    get({ operation: operations.listTemplates, query: { page, limit }, ...all }, how);
   return {
     ...paged({ list, rowsOf: (page) => page.templates }),
     list,
-    async create(body, options) {
-      const operation = operations.createTemplate;
-      return (await call({ operation, body, schema: template, expected }, options)).value;
-    },
-    async update(id, body, options) {
-      const operation = operations.updateTemplate;
-      return (await call({ operation, id, body, schema: template, expected }, options)).value;
-    },
-    async test(id, body, options) {
+    create: async (body, how) => get({ operation: operations.createTemplate, body, ...one }, how),
+    update: async (id, body, how) =>
+      get({ operation: operations.updateTemplate, id, body, ...one }, how),
+    async test(id, body, how) {
       const operation = operations.testTemplate;
       const addresses = [body.to, body.fromEmail ?? ''];
-      const sent = await call(
-        { operation, id, body, addresses, schema: testSend, expected: 'the answer to a test send' },
-        options,
-      );
-      return sent.value.success === true ? 'sent' : 'unclear';
+      const expected = 'the answer to a test send';
+      const sent = await get({ operation, id, body, addresses, schema: testSend, expected }, how);
+      return sent.success === true ? 'sent' : 'unclear';
     },
   };
-}
-
-/** The session of a user of the dashboard; the API key is not accepted (Authentication 6). */
-interface Session {
-  /** The cookie as name=value, its name ending in .session_token; others are left out. */
-  sessionCookie: string;
 }
 
 interface Domains extends Paged<object, DomainList, Domain> {
@@ -143,48 +130,41 @@ interface Domains extends Paged<object, DomainList, Domain> {
   list(query: { page: number; limit: number }, options?: CallOptions): Promise<DomainList>;
   /**
    * POST /api/domain/v1/create. The response names the DNS records to create. Rejected with 409 if
-   * the domain exists. It is never sent twice, so after any failure except a refusal the outcome is
-   * unknown, and the list shows it.
+   * the domain exists. Never sent twice: if the outcome is unknown, the list shows it.
    */
   create(body: DomainCreateBody, options?: CallOptions): Promise<Domain>;
   /**
-   * POST /api/domain/v1/verify/{id}. Starts a check of the DNS records; `status` may be any word.
-   * Calling it again continues the verification, so it may be repeated. Rejected with 400, 403 or
-   * 404.
+   * POST /api/domain/v1/verify/{id}. Starts or continues a check of the DNS records; `status` may be
+   * any word. It may be repeated. Rejected with 400, 403 or 404.
    */
   verify(id: string, options?: CallOptions): Promise<Verification>;
   /**
-   * GET /api/domain/v1/nameservers/{id}, which needs a session. Rejected with 401 for a cookie that
-   * the platform does not know, 403 for a user without an organization, and 404 without DNS
-   * records. Throws Invalid for a text that is not a cookie.
+   * GET /api/domain/v1/nameservers/{id}, which needs the session of a user of the dashboard and not
+   * the API key (Authentication 6): its cookie as name=value, whose name ends in .session_token;
+   * others are left out. Rejected with 401 for an unknown cookie, 403 for a user without an
+   * organization, and 404 without DNS records. Throws Invalid for a text that is not a cookie.
    */
-  nameservers(id: string, options: Session & CallOptions): Promise<Nameservers>;
+  nameservers(id: string, options: { sessionCookie: string } & CallOptions): Promise<Nameservers>;
 }
 
-function createDomains({ call }: Caller): Domains {
-  const list: Domains['list'] = async ({ page, limit }, options) => {
-    const operation = operations.listDomains;
-    const how = { operation, query: { page, limit }, expected: 'a list of domains' };
-    return (await call({ ...how, schema: domainList }, options)).value;
-  };
+function createDomains(get: Get): Domains {
+  const all = { schema: domainList, expected: 'a list of domains' };
+  const list: Domains['list'] = async ({ page, limit }, how) =>
+    get({ operation: operations.listDomains, query: { page, limit }, ...all }, how);
   return {
     ...paged({ list, rowsOf: (page) => page.domains }),
     list,
-    async create(body, options) {
-      const operation = operations.createDomain;
-      const expected = 'a domain';
-      return (await call({ operation, body, schema: domain, expected }, options)).value;
-    },
-    async verify(id, options) {
-      const operation = operations.verifyDomain;
+    create: async (body, how) =>
+      get({ operation: operations.createDomain, body, schema: domain, expected: 'a domain' }, how),
+    async verify(id, how) {
       const expected = 'the answer to a verification';
-      return (await call({ operation, id, schema: verification, expected }, options)).value;
+      return get({ operation: operations.verifyDomain, id, schema: verification, expected }, how);
     },
-    async nameservers(id, { sessionCookie, ...options }) {
+    async nameservers(id, { sessionCookie, ...how }) {
       const operation = operations.readNameservers;
       const cookie = sessionToken(sessionCookie);
       const expected = 'a list of nameservers';
-      return (await call({ operation, id, cookie, schema: nameservers, expected }, options)).value;
+      return get({ operation, id, cookie, schema: nameservers, expected }, how);
     },
   };
 }
@@ -225,10 +205,9 @@ export type Enrolled = Dated<Enrolment>;
 
 interface Contacts extends Paged<ContactFilter, ContactPage, Contact> {
   /**
-   * GET /api/contacts/list. Returns one page, newest first. `total` counts the matches;
-   * totalContacts, subscribedContacts and unsubscribedContacts ignore the filter. In a page,
-   * `groups` may be empty although a contact has some, and `channels` may name every existing
-   * channel.
+   * GET /api/contacts/list. Returns one page, newest first. `total` counts the matches, and the
+   * other counts ignore the filter. `groups` may be empty although a contact has some, and
+   * `channels` may name every existing channel.
    */
   list(query: ContactQuery, options?: CallOptions): Promise<ContactPage>;
   /** GET /api/contacts/retrieve/{id}. Returns undefined if the platform says there is none. */
@@ -237,9 +216,8 @@ interface Contacts extends Paged<ContactFilter, ContactPage, Contact> {
   remove(id: string, options?: CallOptions): Promise<'removed' | 'unclear'>;
   /**
    * POST /api/contacts/channel/{channelId}. The contact in the response may be a bare row. Rejected
-   * with 400 for an invalid address, 404 for an unknown channel or id, and 409 if the contact
-   * already has this subscription. An enrolment by address is repeated only after a 500, because
-   * only the platform itself returns that status.
+   * with 400 for an invalid address, 404 for an unknown channel or id, 409 for the same subscription.
+   * By address it is repeated only after a 500, which only the platform itself returns.
    */
   enrol(channelId: string, who: Enrol, options?: CallOptions): Promise<Enrolled>;
 }
@@ -312,9 +290,8 @@ const MOST_REPEATS = 3;
 /** The ways to read a list. The next page is requested only when the iteration reaches it. */
 interface Paged<Query, Page, Row> {
   /**
-   * Yields the responses of the list operation one after another, including the first one if it is
-   * empty. A record may be on several pages, or on none if others were deleted meanwhile; only a
-   * certified listing proves absence.
+   * Yields the responses one after another, also a first one that is empty. A record may be on
+   * several pages, or on none if others were deleted: only a certified listing proves absence.
    */
   pages(query?: Query & PageSize, options?: CallOptions): AsyncGenerator<Page, void, undefined>;
   /** Yields every record on those pages, each id once. */
@@ -326,17 +303,18 @@ interface PageSize {
   limit?: number | undefined;
 }
 
-interface List<Query, Page, Row> {
-  list(query: Query & { page: number; limit: number }, options?: CallOptions): Promise<Page>;
-  rowsOf(page: Page): readonly Row[];
-}
-
 /** Creates the ways to read a list from its list operation. They throw the same errors. */
 export function paged<
   Query extends object,
   Page extends { total?: number | undefined },
   Row extends { id: string },
->({ list, rowsOf }: List<Query, Page, Row>): Paged<Query, Page, Row> {
+>({
+  list,
+  rowsOf,
+}: {
+  list(query: Query & { page: number; limit: number }, options?: CallOptions): Promise<Page>;
+  rowsOf(page: Page): readonly Row[];
+}): Paged<Query, Page, Row> {
   const pages: Paged<Query, Page, Row>['pages'] = async function* (query, options) {
     const { limit = MOST_RECORDS } = query ?? {};
     const seen = new Set<string>();

@@ -1,7 +1,4 @@
-/**
- * Lists the operations of the platform, one row each (specification, "Endpoints"). `route` names
- * the budget of an operation, because the platform counts requests per route.
- */
+/** The operations of the platform ("Endpoints"). `route` names the budget of an operation. */
 import { resend, type Resend } from '../http/retry.ts';
 import type { Method } from '../domain/exchange.ts';
 
@@ -27,7 +24,6 @@ const { freely, repeatable, afterOwnFailure, never } = resend;
 
 const enrolment = '/api/contacts/channel/{channel_id}';
 
-/** Lists every operation of the API ("Endpoints") by the name that the client gives it. */
 export const operations = {
   listContacts: operation('contacts.list', 'GET', '/api/contacts/list', freely),
   retrieveContact: operation(

@@ -1,8 +1,4 @@
-/**
- * Defines the requests that the platform accepts: the query and body of every operation, with the
- * bounds of the specification ("Endpoints", "Limits"). The client sends them and the emulator
- * enforces them.
- */
+/** The requests that the platform accepts ("Endpoints", "Limits"), as the emulator enforces them. */
 import { z } from 'zod';
 
 /** The two subscriptions of a contact to a channel. */

@@ -31,10 +31,7 @@ export type Stop = 'protect' | 'optIns' | 'sample';
 export interface Undoing {
   run: string;
   changes: readonly DoneChange[];
-  /**
-   * When the newest change of any run to the record was acknowledged, by the platform's clock as
-   * far as it is known, in milliseconds since the epoch.
-   */
+  /** When any run's newest change to it was acknowledged, by the platform's clock if known. */
   doneAt?: number | undefined;
 }
 

@@ -1,8 +1,6 @@
 /**
  * What is known of one route: limit-learning.ts changes it, permit-decision.ts decides by it. It
  * is plain data, because processes that share a limit keep it in Redis (shared/fleet-budget.ts).
- * The data comes first, then what it says of the limit, then the leases of requests in flight. Our
- * own requests that may still count are in request-usage.ts.
  */
 import { z } from 'zod';
 import type { RouteLimit } from '../../domain/route-limit.ts';

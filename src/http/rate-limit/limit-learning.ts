@@ -26,9 +26,8 @@ const MOST_WAIT_MS = 3_600_000;
 const WHOLE_MS = 1000;
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** A response that arrived at `nowMs`, to a request that left at `sentMs`. */
+/** A response to a request that left at `sentMs`. A `lease` that has ended raises nothing. */
 interface Event {
-  /** The lease of its request; undefined if it has ended, and the response raises nothing. */
   lease: Lease | undefined;
   sentMs: number;
   seen: Observation;
@@ -85,10 +84,8 @@ function isFrom(lease: Event['lease'], at: number | undefined): boolean {
 }
 
 /**
- * Guesses the limit in the state BLIND as the number of requests that succeeded between two
- * refusals. The guessed window is the time between them, provided that it is not longer than a
- * typical window or the block. Each further window that passes without a refusal may allow one
- * more.
+ * Guesses the limit in the state BLIND: what succeeded between two refusals, in a window of the time
+ * between them, at most a typical one or the block. Each later one without a refusal allows one more.
  */
 function guess(memory: LearnedLimits, nowMs: number, blockedMs: number): void {
   const { window, usage, isTold, mark } = memory;
@@ -189,8 +186,7 @@ function whatCameBack(
   if (left <= units(memory) - own) return 'nothing';
   const inTheMeantime = ((nowMs - mark.ms) * limit) / windowMs + 1.5;
   if (gain > inTheMeantime) return 'window';
-  // If nearly everything came back, the window may have ended. If it could not have ended yet, the
-  // gain was the reserved share.
+  // If nearly all came back, the window may have ended; before that, the gain was the reserved share.
   const isBefore = memory.reserve > 0 && !isDue;
   return isBefore || left < (units(memory) - 1) * 0.9 ? 'units' : 'nothing';
 }
@@ -248,9 +244,8 @@ function block(memory: LearnedLimits, { lease, seen, nowMs, random }: Event): vo
 }
 
 /**
- * Returns how long a demanded wait may last before a probe: an hour, or two windows where one is
- * stated, because no way of counting needs more. Each refusal doubles that. A time that was meant
- * for another clock, or another unit, would stop the route for up to a day.
+ * Returns how long a demanded wait may last before a probe: an hour, or two stated windows, doubled
+ * by each refusal. A time meant for another clock or unit would stop the route for up to a day.
  */
 function longestWaitMs({ isTold, usage, refusals }: LearnedLimits, seen: Observation): number {
   const windowMs = seen.windowMs ?? (isTold ? usage.windowMs : undefined);

@@ -1,11 +1,8 @@
 /**
- * Makes requests wait for their route's budget. Each route has its own queue, so routes never delay
- * each other. After a 429, the gate waits and sends the request again, ahead of others with the
- * same priority; for the caller this is not a new attempt.
- *
- * Whenever something changes (a request or a response arrives, or a wait ends), the gate asks the
- * budget how many requests may leave. So while a request waits, either another is in flight, or a
- * timer runs, or the budget has promised to call.
+ * Makes requests wait for their route's budget, in a queue for each route. After a 429, the gate
+ * waits and sends the request again, ahead of others with the same priority; for the caller this is
+ * not a new attempt. Whenever something changes, it asks the budget how many may leave. So while one
+ * waits, either another is in flight, or a timer runs, or the budget has promised to call.
  */
 import pLimit, { type LimitFunction } from 'p-limit';
 import type { Clock, Random } from '../../domain/clock.ts';
@@ -33,11 +30,9 @@ export type BudgetOf = (route: string, changed: () => void) => Budget;
 
 export interface Gate {
   /**
-   * Sends when the route's budget allows it, and returns the response, whatever its status except
-   * 429. `send` receives a signal that combines those of the gate and the request.
-   *
-   * Throws the errors of `send`, the signal's reason if it is aborted while waiting, and
-   * RateLimited if one request was refused 20 times.
+   * Sends when the route's budget allows it, and returns the response, which is no 429. Throws the
+   * errors of `send`, which gets both signals combined, the signal's reason if it is aborted while
+   * waiting, and RateLimited if one request was refused 20 times.
    */
   through(
     route: string,
@@ -274,8 +269,7 @@ interface Waiting {
 
 /** Creates an empty queue of the requests that wait for one route, sorted by priority. */
 export function createLanes<Entry extends Waiting>() {
-  // Each priority has two lanes, because a request that is sent again takes precedence over new
-  // ones.
+  // Two lanes each, because a request that is sent again takes precedence over new ones.
   const lanes = URGENCY.map((priority) => ({
     priority,
     again: new Set<Entry>(),

@@ -1,7 +1,4 @@
-/**
- * The budget of one route for one process. It has no clock, timer or queue: the caller passes in
- * monotonic milliseconds and the number of waiting requests, and the gate does the waiting.
- */
+/** The budget of one route for one process, without clock, timer or queue: the gate waits. */
 import type { Random } from '../../domain/clock.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { Observation } from '../rate-limit-headers.ts';

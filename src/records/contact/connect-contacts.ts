@@ -43,17 +43,20 @@ import {
 } from './observe/contact-state.ts';
 import { undoPerson } from './undo-person.ts';
 
-export interface ContactOptions {
+/** Connects the contacts of a mirror to the platform, with its settings. */
+export function connectContacts({
+  fields,
+  policy,
+  absence,
+  platform,
+  now,
+}: {
   fields: ContactFields;
   policy: PersonRules['policy'];
   absence: AbsenceRules;
   platform: Platform['contacts'];
   now: () => number;
-}
-
-/** Connects the contacts of a mirror to the platform, with its settings. */
-export function connectContacts(options: ContactOptions): Contacts {
-  const { fields, policy, absence, platform } = options;
+}): Contacts {
   const rules = rulesOf(fields, policy, absence);
   const { channels, replaces } = rules;
   const access: ReadAccess = { platform, channels: new Set([...channels, ...replaces.values()]) };
@@ -64,7 +67,7 @@ export function connectContacts(options: ContactOptions): Contacts {
     decidesAbsent: policy.absent === 'opt_out' || absence.deletes !== 'off',
     optOuts: outsOf(channels, policy),
     departures: listDepartures(access),
-    desire: contactDesire(fields, options.now),
+    desire: contactDesire(fields, now),
     async list(query, signal) {
       const { contacts, total, date } = await platform.list({ ...query, brief: true }, { signal });
       const rows = contacts.map((contact) => observe(contact, access.channels));
@@ -91,13 +94,10 @@ export function connectContacts(options: ContactOptions): Contacts {
 }
 
 /**
- * Checks immediately before a change is sent whether the plan's assumptions still hold. Returns the
- * outcome of a change that must not be sent, or undefined if it may be sent. Throws the errors of
- * the requests.
- *
- * A creation needs proof that the contact does not exist, an opt_in needs a recent reading, and a
- * delete needs a reading immediately before it. An opt-out needs none, because it can do no harm,
- * unless it is for an old address and the contact may now have the new one.
+ * Returns the outcome of a change that must not be sent, because the plan's assumptions do not hold
+ * any more. Throws the errors of the requests. A creation needs proof that the contact does not
+ * exist, an opt_in a recent reading, a delete a reading just before it. An opt-out needs none, as it
+ * can do no harm, unless it is for an old address and the contact may now have the new one.
  */
 async function precheck(
   access: ReadAccess,
@@ -114,8 +114,7 @@ async function precheck(
     if (found.length > 0) return stale(found, 'found on the platform');
     return lookBack(access, change, known.signal);
   }
-  // Read before the request, because the plan does not take into account what is recorded during
-  // it.
+  // Read before the request: the plan does not know what is recorded during it.
   const recorded = known.recorded && decodeContact.recorded(known.recorded);
   const target = change.target ?? recorded?.id;
   if (target === undefined) return undefined;
@@ -329,11 +328,7 @@ async function find(
 /** The ways in which people unsubscribe from all mail on their own. */
 const statuses = ['unsubscribed', 'blocked'] as const;
 
-/**
- * Returns the listing of people who unsubscribed. It counts with the totals on every page
- * ("Endpoints", Contacts). These include no total of blocked contacts, only of contacts that are
- * not subscribed.
- */
+/** Counts with the totals on every page, which tell blocked contacts only as not subscribed. */
 function listDepartures({ platform, channels }: ReadAccess): Departures {
   return {
     route: 'contacts.list',
@@ -411,10 +406,9 @@ async function made(access: ReadAccess, of: Made, signal: AbortSignal): Promise<
 }
 
 /**
- * Returns `found` and `late` if the contact is older than our creation by the platform's clocks: in
- * that case others made it, none of its subscriptions is a default, and it is not deleted as one
- * that we made. Times are in milliseconds since the epoch; if one is unknown, the contact counts as
- * ours.
+ * Returns `found` and `late` if the contact is older than our creation by the platform's clocks: so
+ * others made it, none of its subscriptions is a default, and it is not deleted as ours. Times are
+ * in milliseconds since the epoch; if one is unknown, the contact counts as ours.
  */
 function whose(createdAt: number | undefined, date: number | undefined) {
   const age = createdAt === undefined || date === undefined ? 0 : date - createdAt;

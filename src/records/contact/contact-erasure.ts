@@ -11,10 +11,9 @@ import { decodeContact } from './observe/contact-state.ts';
 type Contacts = Platform['contacts'];
 
 /**
- * Opts every contact with exactly this address out of each channel it is subscribed to, configured
- * or not, deletes it, and checks the result. Reports each step before and once it is done. Returns
- * whether it is certain that no contact remains. Throws the errors of the requests, and Unavailable
- * while a contact is still there.
+ * Opts every contact with exactly this address out of each channel, configured or not, deletes it,
+ * and checks the result. Reports each step before and once it is done. Returns whether it is certain
+ * that none remains. Throws the requests' errors, and Unavailable while a contact is still there.
  */
 export async function erase(
   platform: Contacts,
@@ -65,10 +64,9 @@ async function findsParts(
 }
 
 /**
- * Returns the contacts with the address in any spelling. Looks by each usual spelling and by the
- * known ids, too, because a page of the list may miss a contact; without `search`, in the list of
- * all contacts. `seen`: how many contacts the search found, with the address or not. `isCertain`:
- * whether no contact with the address can have been overlooked, if the search finds parts.
+ * Returns the contacts with the address, by each usual spelling and the known ids, as a page of the
+ * list may miss one; without `search`, in the list of all contacts. `seen`: how many it found, with
+ * the address or not. `isCertain`: none can have been overlooked, if the search finds parts.
  */
 async function find(
   platform: Contacts,

@@ -1,8 +1,4 @@
-/**
- * The contract of a mirror's contacts: how they are read in the CRM and on the platform, decided
- * and sent, by the settings of the mirror (connect-contacts.ts). What needs none is imported from
- * its own file.
- */
+/** The contract of a mirror's contacts; connect-contacts.ts connects them to the platform. */
 import type { Change, Op } from '../../domain/change.ts';
 import type {
   Entry,
@@ -94,8 +90,8 @@ export interface LeavingPage {
 export interface Departures {
   route: string;
   /**
-   * Sends one request. Returns a count for each way, or undefined if the platform does not count. A
-   * count rises when somebody unsubscribes, unless another person resubscribes meanwhile.
+   * Sends one request. Returns a count for each way; undefined if the platform does not count. It
+   * rises when somebody unsubscribes, unless another person resubscribes meanwhile.
    */
   counts(how: Deadlines): Promise<UnsubscribeCounts | undefined>;
   /** Returns a page of those who unsubscribed this way, newest contacts first. */
@@ -110,11 +106,7 @@ export interface Erasing {
   tell(deed: Deed): void;
 }
 
-/**
- * One step of an erasure, with the platform id of the record. A deletion may be reported twice.
- * `sending`: the opt-out, or without a channel the deletion, is about to be sent; `refused`: it
- * certainly was not done.
- */
+/** A step of an erasure; without a channel, a deletion. `refused`: it certainly was not done. */
 export type Deed =
   | { is: 'found' | 'deleted'; id: string }
   | { is: 'opted out'; id: string; channel: string }
@@ -166,10 +158,7 @@ export interface Contacts {
   /** Decides whether an operator may settle a conflict. Pure. */
   settle(states: ContactStates, asked: SettlementAsked): Settled;
   reasonFor(rule: string | null): string;
-  /**
-   * Checks immediately before a change is sent whether the plan's assumptions still hold. Returns
-   * undefined if they do, otherwise the outcome of the change. Throws only unexpected errors.
-   */
+  /** Returns the outcome of a change whose plan does not hold any more, just before it is sent. */
   look(change: Change, known: KnownRecord): Promise<SendOutcome | undefined>;
   /** Sends a change, reading back if needed. Throws only unexpected errors. */
   send(change: Change, sendContext: SendContext): Promise<SendOutcome>;

@@ -1,7 +1,4 @@
-/**
- * Connects the templates of a mirror (templates.ts) to the platform: lists them, sends them and
- * tests of them, and finds the outcome of a change.
- */
+/** Connects the templates of a mirror (templates.ts) to the platform. */
 import { Rejected, isExpected, Unavailable } from '../../domain/errors.ts';
 import { canonicalJson, fingerprint } from '../../domain/record.ts';
 import type { Template } from '../../platform/answer-schemas.ts';
@@ -29,23 +26,21 @@ import {
   type TemplateChange,
 } from './template-state.ts';
 
-export interface TemplateOptions {
-  policy: TemplatePolicy;
-  platform: Platform['templates'];
-  /** The addresses that get a test of each changed template; undefined if nobody does. */
-  testTo?: readonly string[] | undefined;
-}
-
 interface TestSending {
   platform: Platform['templates'];
   to: readonly string[];
 }
 
+/** Connects the templates. `testTo`: the addresses that get a test of each changed template. */
 export function connectTemplates({
   platform,
   testTo = [],
   ...options
-}: TemplateOptions): Templates {
+}: {
+  policy: TemplatePolicy;
+  platform: Platform['templates'];
+  testTo?: readonly string[] | undefined;
+}): Templates {
   const policy: TemplatePolicy = { ...options.policy, tests: testTo.length > 0 };
   const tests = { platform, to: testTo };
   return {
@@ -159,9 +154,8 @@ async function send(
 }
 
 /**
- * Finds the outcome of an unanswered change: a creation by its exact name, any other change by its
- * id. A template that was changed since its creation counts as read late, because what it shows may
- * be an edit rather than the platform's formatting.
+ * Finds the outcome of an unanswered change: a creation by its exact name, others by id. One changed
+ * since its creation counts as read late: what it shows may be an edit, not mere formatting.
  */
 async function recover(
   platform: Platform['templates'],

@@ -99,7 +99,7 @@ function decide(states: TemplateStates, policy: TemplatePolicy): Partial<Decisio
     const note = body ? leftAlone(noteOf(states, own.ownership, body, undefined)) : undefined;
     return { note, problems: [incomparable(key, deep.id)] };
   }
-  const facts = { states, row, desired: row.value, policy };
+  const facts = { states, row, policy };
   const ours = shown.find((template) => template.id === known?.id);
   const [first] = shown;
   if (recorded && (ours || !first)) {
@@ -144,26 +144,23 @@ function absent(
   return { changes: [templateChange(key, 'archive', about)] };
 }
 
-interface Owned {
-  states: TemplateStates;
-  row: DesiredTemplateRow;
-  desired: TemplateFields;
-  policy: TemplatePolicy;
-  recorded: RecordedTemplate;
-  ownership: Ownership;
-  shown: ObservedTemplate | undefined;
-}
-
 function owned({
   states,
   row,
-  desired,
   policy,
   ownership,
   shown,
   ...was
-}: Owned): Partial<Decision> {
+}: {
+  states: TemplateStates;
+  row: DesiredTemplateRow;
+  policy: TemplatePolicy;
+  recorded: RecordedTemplate;
+  ownership: Ownership;
+  shown: ObservedTemplate | undefined;
+}): Partial<Decision> {
   const { key } = states;
+  const { value: desired } = row;
   const { tests } = policy;
   const { left: _, differs: __, ...recorded } = was.recorded;
   const overwrite = policy.templates === 'overwrite';
@@ -174,7 +171,6 @@ function owned({
     const gone = { ...leftAlone(note(recorded, false)), id: undefined };
     return { note: gone, problems: [problem(key, 'template-vanished')] };
   }
-  const fields = difference(desired, shown.fields);
   const names = differing(desired, shown.fields);
   const { undone, completes: ___, ...known } = recorded;
   const done: RecordedTemplate = { ...known, sent: desired, leftAlone: null, shown };
@@ -190,7 +186,7 @@ function owned({
     const kept = leftAlone(note({ ...seen, differs }, false));
     return { note: kept, problems: [problem(key, 'template-undone')] };
   }
-  const update = updateOf(key, fields, { desired, recorded, shown, tests });
+  const update = updateOf(key, desired, recorded, { shown, tests });
   if (isEdited(recorded, shown, desired)) {
     if (overwrite)
       return { note: note({ ...recorded, replaced: shown }, false), changes: [update] };
@@ -292,21 +288,18 @@ function edited(key: Key, fields: readonly string[]): RecordProblem {
   return problem(key, 'template-edited', reason);
 }
 
-/** What an update is based on. `tests`: whether a test is sent before a template is published. */
-interface Updating {
-  desired: TemplateFields;
-  recorded: RecordedTemplate;
-  shown: ObservedTemplate;
-  tests: boolean | undefined;
-}
-
 /**
  * Returns the change that writes these fields. A template of which tests are sent is published by a
  * change of its own, after everything else has been written. No guard counts a change that
  * completes a creation, because it replaces nothing that was in use.
  */
-function updateOf(key: Key, fields: SomeFields, updating: Updating): Change {
-  const { desired, recorded, shown, tests } = updating;
+function updateOf(
+  key: Key,
+  desired: TemplateFields,
+  recorded: RecordedTemplate,
+  { shown, tests }: { shown: ObservedTemplate; tests: boolean | undefined },
+): Change {
+  const fields = difference(desired, shown.fields);
   const about = { target: shown.id, fields, wanted: desired, shown };
   const unguarded = recorded.completes ? { guard: undefined } : {};
   const update = (op: Change['op'], more: Partial<TemplateChange['value']> = {}): Change => ({

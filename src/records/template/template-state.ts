@@ -1,8 +1,4 @@
-/**
- * The forms of a template: desired, observed and recorded, as staging and the snapshot hold them;
- * how an observed one is compared, and how a template file becomes a desired one, checked before
- * anything is sent (docs/sources/directory.md).
- */
+/** The forms of a template: desired, checked before anything is sent, observed and recorded. */
 import { z } from 'zod';
 import {
   templateStatus,
@@ -56,10 +52,7 @@ const observedBody = z.object({
 export type ObservedTemplate = z.infer<typeof observedBody>;
 export type ShownFields = ObservedTemplate['fields'];
 
-/**
- * Set while a version that `undo` put back stands: the run that was undone, and the fingerprint of
- * what the source stated then (null if it lacked the template).
- */
+/** While a version stands that `undo` put back: its run, and what the source stated (null: none). */
 const undone = z.object({ run: z.string(), source: z.string().nullable() });
 
 const recordedBody = z.object({
@@ -72,10 +65,7 @@ const recordedBody = z.object({
   /** The template as the platform showed it before we last overwrote an edit. */
   replaced: observedBody.nullable(),
   undone: undone.optional(),
-  /**
-   * Set from the first step of a creation until its last one is done, however the first one was
-   * answered. What completes a creation replaces nothing, so no guard counts it.
-   */
+  /** Set until a creation's last step is done, however the first one was answered. */
   completes: z.literal(true).optional(),
   /** Why no test could be sent after the last change. */
   untested: z.string().optional(),
@@ -237,8 +227,8 @@ export function desireTemplate(value: Record<string, unknown>, place: string): D
 }
 
 /**
- * Returns the rows, of which those are invalid that share a name. The platform would take both, but
- * a creation that was not answered, or a template that no snapshot knows, is found by its name.
+ * Returns the rows, invalid if they share a name. The platform would take both, but an unanswered
+ * creation, or a template that no snapshot knows, is found by its name.
  */
 export function refuseSharedNames(rows: readonly DesiredTemplateRow[]): DesiredTemplateRow[] {
   const valid = rows.filter((row) => !row.invalid);

@@ -1,7 +1,4 @@
-/**
- * The contract of a mirror's templates: how they are listed, decided and sent
- * (connect-templates.ts), and what is recorded once a change is acknowledged.
- */
+/** The contract of a mirror's templates, and what is recorded once a change is acknowledged. */
 import type { Change, Op } from '../../domain/change.ts';
 import type { CanaryBound } from '../../domain/guards/canary.ts';
 import {
@@ -84,8 +81,7 @@ export function acknowledgeTemplate(
   const recorded = before && decodeTemplate.recorded(before).value;
   const seen = ack.observed ? decodeTemplate.observed(ack.observed).value : recorded?.shown;
   if (!seen) return before;
-  // A late reading may show an edit, so only the fields that were sent count as ours, and the
-  // template is read before the next update.
+  // A late reading may show an edit, so only the fields that were sent count as ours.
   const asSent = { ...seen, fields: { ...seen.fields, ...fields }, updatedAt: null };
   const shown = ack.late ? asSent : seen;
   const isBegun = change.op === 'create' || recorded?.completes === true;

@@ -1,8 +1,4 @@
-/**
- * Decides whether a person is missing from the CRM, whether the absence counts yet, which contacts
- * are ours, and which of them the policy deletes; and what happens to a contact whose CRM record
- * now has another address.
- */
+/** Who is missing from the CRM or has another address there, and what the policy then deletes. */
 import { isTakenBack, statingOut } from './own-opt-outs.ts';
 import { isOurs } from '../observe/observed-contact.ts';
 import type {
@@ -33,22 +29,19 @@ export function isGone(desired: readonly DesiredRow[]): boolean {
 }
 
 /**
- * Returns whether the absence counts: the CRM flags the person as deleted, or the person was
- * missing from enough readings over a long enough time. Returns false for an uncertified reading,
- * because a record may be missing from it.
+ * Returns whether the absence counts: flagged as deleted, or missing from enough readings for long
+ * enough. False for an uncertified reading, from which a record may be missing.
  */
 export function isDue(states: ContactStates, rules: AbsenceRules): boolean {
   if (!states.certified || !hasLeft(states)) return false;
   return isFlagged(states) || isLongEnough(states.absence, rules);
 }
 
-/** Returns whether every CRM record is flagged as deleted, not out of scope or missing. */
 export function isFlagged({ desired, strays }: ContactStates): boolean {
   const isSaid = desired.every(({ presence, invalid }) => presence === 'flagged' && !invalid);
   return desired.length > 0 && isSaid && !strays;
 }
 
-/** Returns whether the person was missing from enough readings over a long enough time. */
 export function isLongEnough(
   absence: Absence | undefined,
   { absentReadings, absentForMs }: AbsenceDue,
@@ -59,9 +52,8 @@ export function isLongEnough(
 }
 
 /**
- * Returns whether `policy.deleteAfter` has passed for a person who is due. The wait begins when the
- * opt-out is acknowledged; `isIn` means that an opt-out is still to come. Flagged people do not
- * wait.
+ * Returns whether `policy.deleteAfter` has passed since the opt-out was acknowledged; `isIn`: it is
+ * still to come. Flagged people do not wait.
  */
 export function hasWaited(states: ContactStates, isIn: boolean, rules: AbsenceRules): boolean {
   const { deleteAfterMs } = rules;
@@ -119,9 +111,8 @@ export function notOursOf<T extends { id: string }>(
  */
 
 /**
- * Returns whether every new address is in place in the channel, so that the old one is opted out of
- * the channel although no record states an opt-out. `due`: the old address has been absent from the
- * CRM for long enough. `barsCount`: whether a barred channel is in place.
+ * Returns whether every new address is in place in the channel, so that the old one is opted out
+ * without a statement. `due`: the old one was absent for long enough. `barsCount`: bars are enough.
  */
 export function hasMoved(
   states: ContactStates,

@@ -1,14 +1,9 @@
-/**
- * Decides what happens to one person: each channel first by the rules, then by the gates. Builds
- * the row to record, both after a decision and for `allow`, and explains a decision: which rules
- * and gates were asked, and what they said.
- */
+/** Decides what happens to one person: each channel first by the rules, then by the gates. */
 import { type Change, type ChangeReason, guardOf, type Op } from '../../../domain/change.ts';
 import type { RecordProblem } from '../../../domain/record-problem.ts';
 import { type Entry, type Settlement, settlement } from '../../../domain/do-not-contact.ts';
 import { canonicalJson, type Key, type RecordedRow } from '../../../domain/record.ts';
 import { isUnmanagedCause, optsOutUnmanaged } from '../../../domain/unmanaged-people.ts';
-import type { Subscription } from '../../../platform/request-schemas.ts';
 import type { Decision, Stop } from '../../decision.ts';
 import { notOursOf, oursOf, isFlagged, hasLeft, movedRows } from './absent-people.ts';
 import { conflictOf, contradiction, renamedThere } from './conflicts.ts';
@@ -26,15 +21,7 @@ import {
 import { replacedBy } from './past-consent.ts';
 import { isDoubtful, leftSince } from './platform-opt-outs.ts';
 import { elsewhereOf, renamedTargets, hiddenOptOuts } from './renamed-contact.ts';
-import {
-  type ChannelFacts,
-  decideChannel,
-  type PersonStatus,
-  type Rule,
-  ruleFor,
-  rules as table,
-  type Verdict,
-} from './rules.ts';
+import { decideChannel, ruleFor, rules as table, type Verdict } from './rules.ts';
 import {
   type ContactStates,
   decodeContact,
@@ -69,8 +56,7 @@ export function decidePerson(states: ContactStates, rules: PersonRules): Decisio
   }
   // After an interrupted erasure, nothing more is recorded for the person.
   const isForgotten = isErased(states.entries);
-  // The deletion of our contact follows from `gone-deletable` or `address-replaced`, regardless of
-  // what the CRM states for single channels, because the opt-outs are sent first.
+  // It follows whatever the CRM states for single channels, because opt-outs are sent first.
   if (facts.status.deletable || facts.replaced) {
     const says = isFlagged(facts.states) ? 'deleted' : 'gone';
     const rule = facts.status.deletable ? 'gone-deletable' : 'address-replaced';
@@ -136,10 +122,7 @@ function planChannel(decision: Decision, channel: string, facts: PersonFacts): S
   return stop;
 }
 
-/**
- * Returns the changes in one channel that implement the verdict. A delete concerns the whole person
- * and is planned elsewhere. `isFirst`: whether no other channel of the person is created yet.
- */
+/** Returns the changes in one channel. `isFirst`: no other channel is created yet. */
 function changesIn(
   channel: string,
   facts: PersonFacts,
@@ -158,8 +141,8 @@ function changesIn(
   };
   if (action === 'opt_in') return [plan('opt_in', facts.contacts[0])];
   if (action === 'create') return [plan(isFirst ? 'create' : 'opt_in')];
-  // Even if a renamed contact causes a conflict, the person's other contacts are opted out. A
-  // delete opts out first, because it may await approval or be refused.
+  // A conflict with a renamed contact opts the other contacts out. So does a delete first, because
+  // it may await approval or be refused.
   if (by !== 'renamed-claimed' && action !== 'opt_out' && action !== 'delete') return [];
   let why: Why = { cause: 'address' };
   if (cause === 'absence') why = { cause: isFlagged(states) ? 'flag' : 'absence' };
@@ -187,18 +170,19 @@ function contactsOf(facts: PersonFacts, verdict: Verdict, channel: string): Obse
   return isOwnWord ? [...contacts, ...renamedTargets(facts.renamed, channel).contacts] : contacts;
 }
 
-interface About {
-  channel: string;
-  isMoved: boolean;
-  target?: string | undefined;
-  reason: ChangeReason;
-  why?: Why | undefined;
-  /** For a delete: the contact's observed fingerprint, if nothing about the contact is recorded. */
-  shown?: string | undefined;
-}
-
-/** Returns a change in the form in which plans and the journal hold it. */
-export function changeOf(key: Key, op: Op, about: About): Change {
+/** Returns a change. `shown`: for a delete, what the contact showed if nothing is recorded of it. */
+export function changeOf(
+  key: Key,
+  op: Op,
+  about: {
+    channel: string;
+    isMoved: boolean;
+    target?: string | undefined;
+    reason: ChangeReason;
+    why?: Why | undefined;
+    shown?: string | undefined;
+  },
+): Change {
   const { channel: part, isMoved, target, why, shown, reason } = about;
   // Opt-outs that the CRM states have their own guard.
   const guard = guardOf({ kind: 'contact', op }, why?.cause === 'stated');
@@ -214,10 +198,9 @@ function conflictProblem(key: Key, part: string, fault: Complaint): RecordProble
 
 /**
  * Completes the changes that create or opt in a contact. `forbids`: the creation may bring channels
- * with it, and the CRM wants an opt-out from one. `former`: the contacts under former addresses,
- * which are read again before sending. `changed`: the contact as it was when its opt-out was
- * overridden. `overrides`: that opt-out. `withdraws`: the CRM had stated an opt-out that the change
- * withdraws.
+ * with it, and the CRM wants an opt-out from one. `former`: contacts under former addresses, which
+ * are read again before sending. `changed`: the contact when its opt-out, `overrides`, was
+ * overridden. `withdraws`: the CRM had stated an opt-out that the change withdraws.
  */
 function markEnrolments(decision: Decision, facts: PersonFacts): void {
   const { states, desired, recorded, shown } = facts;
@@ -250,9 +233,8 @@ function markEnrolments(decision: Decision, facts: PersonFacts): void {
 }
 
 /**
- * Returns whether a creation is the only change, and nothing else is known about the person, so
- * that nothing is left to decide if the response shows only the created channel (`settledNow` in
- * acknowledged-change.ts). In all other cases a new decision is made.
+ * Returns whether a creation is the only change, and nothing else is known about the person: then
+ * nothing is left to decide if the response shows just that (`settledNow` in acknowledged-change).
  */
 export function settles(
   states: ContactStates,
@@ -268,9 +250,8 @@ export function settles(
 }
 
 /**
- * Returns whether nothing is recorded about a person that a limited run leaves alone. Our own
- * opt-outs are recorded, and that the person was subscribed, because that proves a later opt-out to
- * be the person's.
+ * Returns whether nothing need be recorded about a person that a limited run leaves alone. Our own
+ * opt-outs are recorded, and who was subscribed: it proves a later opt-out to be the person's.
  */
 function isIrrelevant(facts: PersonFacts, { changes }: Decision): boolean {
   const { contacts, states, rules } = facts;
@@ -302,8 +283,7 @@ function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
   const [row, twin] = states.desired;
   const before = states.recorded;
   const isGone = hasLeft(states);
-  // The recorded contact while it exists. Another contact takes its place only if the CRM contains
-  // the person.
+  // Another contact takes the place of the recorded one only if the CRM contains the person.
   const same = shown.find((contact) => contact.id === before?.id);
   const id = same?.id ?? (before && isGone ? undefined : shown[0]?.id);
   // The next run makes a new decision about the person if no fingerprint is recorded.
@@ -313,8 +293,7 @@ function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
     isUnseen && !isLost
       ? { shown: before?.shown, seenAt: before?.seenAt ?? 0 }
       : { shown: isAlone ? states.observed[0]?.fingerprint : undefined, seenAt: states.at };
-  // The person is gone from the CRM, and an operator opted the person out: until that is done, each
-  // full comparison decides again.
+  // Until an operator's opt-out of a person who is gone is done, each full comparison decides again.
   const isOperatorOut = rules.channels.some((channel) => operatorOut(channel) !== undefined);
   return {
     kind: 'contact',
@@ -330,14 +309,12 @@ function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
 
 /**
  * Returns the ownership. A contact is not ours if no complete reading of the CRM ever contained the
- * person: a line of a broken file can be text that looks like a record. A contact with another id
- * is adopted.
+ * person: a line of a broken file may only look like a record. With another id, it is adopted.
  */
 function ownershipOf(facts: PersonFacts, id: string | undefined): RecordedRow['ownership'] {
   const { recorded: before, desired, unchosen, certified } = facts.states;
   const isNamed = certified && desired.length > 0 && !hasLeft(facts.states) && !unchosen;
-  // If an erasure was revoked, or only a time of consent is recorded, there may never have been a
-  // contact.
+  // After a revoked erasure, or with only a time of consent, there may never have been a contact.
   const isKnown = facts.shown.length > 0 || (before?.value.contacts ?? []).length > 0;
   if (!before || before.ownership === 'noted') return isNamed && isKnown ? 'adopted' : 'noted';
   return [undefined, before.id].includes(id) ? before.ownership : 'adopted';
@@ -345,8 +322,7 @@ function ownershipOf(facts: PersonFacts, id: string | undefined): RecordedRow['o
 
 /**
  * Lets any record withdraw the opt-outs that the CRM stated and we made, as `allow` does. Returns
- * the row to record and the channels released, or undefined if there are none. Opt-outs made by the
- * person remain.
+ * the row and the released channels; undefined if there are none. The person's own remain.
  */
 export function release({
   value: recorded,
@@ -364,9 +340,8 @@ export function release({
 }
 
 /**
- * Returns what stays recorded of a person who may come back, although the contact vanished: the
- * contacts that have another address now, because nothing else tells our opt-outs of them from the
- * person's own. Returns undefined if there are none.
+ * Returns what stays recorded of a person whose contact vanished: the contacts with another address
+ * now, because nothing else tells our opt-outs of them from the person's own. Undefined: none.
  */
 export function withoutVanished({
   value: { renamed },
@@ -384,26 +359,8 @@ export function unerased(key: Key, row: RecordedContactRow | undefined): Recorde
   return { kind, key, id, ownership, body, shown, desired: undefined, seenAt };
 }
 
-export interface ExplainedPerson {
-  status: PersonStatus;
-  channels: ExplainedChannel[];
-}
-
-export interface ExplainedChannel {
-  channel: string;
-  asked: ChannelFacts;
-  tried: { rule: Rule; matches: boolean }[];
-  gates: AskedGate[];
-  verdict: Verdict;
-  /** What the platform shows, whosever contact it is; of a gone person, `asked` has only ours. */
-  shows: Subscription | undefined;
-  /** How an operator settled the channel, while that holds; null if nobody did. */
-  settlement: (Settlement & { as: 'in' | 'out' }) | null;
-  stop: Stop | undefined;
-}
-
 /** Explains a decision by applying the same rules and gates to the same facts as `decidePerson`. */
-export function explainPerson(states: ContactStates, rules: PersonRules): ExplainedPerson {
+export function explainPerson(states: ContactStates, rules: PersonRules) {
   const facts = factsOf(states, rules);
   return {
     status: facts.status,
@@ -417,7 +374,9 @@ export function explainPerson(states: ContactStates, rules: PersonRules): Explai
       const passed = passGates({ person: facts, channel, asked }, decided, (one) =>
         tested.push(one),
       );
+      // While it holds; null if nobody settled the channel.
       const settlement = settlementOf(facts.now.channels[channel], facts.operatorOut(channel));
+      // Whosever contact it is; of a gone person, `asked` has only ours.
       const shows = strictestOf(facts.contacts, channel);
       return { channel, asked, shows, tried, gates: tested, settlement, ...passed };
     }),

@@ -53,10 +53,7 @@ export function memoriesOf(row: RecordedContactRow): RememberedOptOut[] {
   return [...outs, ...left, { ...undated, cause: 'vanished', contact: contacts[0]?.id ?? null }];
 }
 
-/**
- * Returns the changes to the list after the platform was read; `shown` is what it showed under the
- * address, `elsewhere` what renamed contacts showed.
- */
+/** Returns the changes after a reading of the address; `elsewhere`: of renamed contacts. */
 export function newsOfSight(
   row: RecordedContactRow | undefined,
   shown: readonly ObservedContact[],

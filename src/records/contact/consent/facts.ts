@@ -54,8 +54,7 @@ export function factsOf(known: ContactStates, rules: PersonRules): PersonFacts {
     .map((past) => pastOf(past, since, rules))
     .map((past) => ({ ...past, channels: stillSettled(past.channels, states.desired) }));
   const named = [...desired.values()].some((wish) => wish !== 'gone');
-  // For a person who is no longer in the CRM, only our own contact counts. A contact that is merely
-  // noted is not ours.
+  // Of a person who is gone from the CRM, only our own contact counts, not one merely noted.
   const ours = oursOf(contacts, row);
   const isOwned = row !== undefined && row.ownership !== 'noted';
   const isOurs = hasLeft(states) ? ours.length > 0 : isOwned;
@@ -113,10 +112,7 @@ export function factsOf(known: ContactStates, rules: PersonRules): PersonFacts {
   };
 }
 
-/**
- * Adds to each new address of the person the channels that somebody's word bars there, so that
- * nothing more is sent for them. A doubtful opt-out bars none: it awaits an operator.
- */
+/** Adds to each new address the channels barred there by somebody's word, if no doubtful one. */
 function withBars(states: ContactStates, rules: PersonRules): ContactStates {
   const successors = states.successors.map((next) => {
     const facts = next.states && factsOf(next.states, rules);
@@ -162,7 +158,15 @@ export function verdictIn(person: PersonFacts, channel: string): ReturnType<type
 
 /** Returns how the CRM names a person who is gone, and subscribed with a contact not ours. */
 export function unmanagedAs(
-  { desired, contacts, recorded }: UnmanagedFacts,
+  {
+    desired,
+    contacts,
+    recorded,
+  }: {
+    desired: readonly DesiredRow[];
+    contacts: readonly ObservedContact[];
+    recorded: RecordedRow | undefined;
+  },
   channel: string,
 ): ChannelFacts['unmanaged'] {
   const isIn = isInOf(notOursOf(contacts, recorded).filter(({ left }) => !left));
@@ -170,16 +174,9 @@ export function unmanagedAs(
   return desired.some(({ presence }) => presence === 'flagged') ? 'deleted' : 'outOfScope';
 }
 
-interface UnmanagedFacts {
-  desired: readonly DesiredRow[];
-  contacts: readonly ObservedContact[];
-  recorded: RecordedRow | undefined;
-}
-
 /**
  * Returns whether a condition of contacts.protect holds for a CRM record of the person. The last
- * known result counts while no record provides one, because the person is no longer in the CRM or a
- * record is invalid.
+ * known result counts while no record tells: none is left, or one is invalid.
  */
 export function isProtectedByRecord(
   desired: readonly DesiredContactRow[],

@@ -1,7 +1,4 @@
-/**
- * The actions that the rules call for pass through these gates, in this order. If one of its
- * actions comes and the gate holds, its action replaces it for the later gates.
- */
+/** The gates that an action passes in this order; one that holds replaces it for the later ones. */
 import { isOver, listed } from './do-not-contact-entries.ts';
 import { hasMoved, isCarried, isForbidden } from './absent-people.ts';
 import type { PersonFacts } from './person-facts.ts';
@@ -265,9 +262,9 @@ export function passGates(
 }
 
 /**
- * Returns whether a verdict is an answer for good: the person, the CRM or an operator said no, so
- * nothing more is sent for the channel until one of them says otherwise. A setting, a lost channel,
- * an incomplete reading and a contact that vanished, was renamed or has a duplicate are no answers.
+ * Returns whether a verdict is an answer for good: the person, the CRM or an operator said no. A
+ * setting, a lost channel, an incomplete reading, and a contact that vanished, was renamed or has a
+ * duplicate are no answers.
  */
 export function isBar({ by }: Verdict): boolean {
   return ruleNamed(by)?.bars === true;
@@ -277,10 +274,7 @@ export function ruleNamed(id: string | null) {
   return [...rules, ...gates].find((one) => one.id === id);
 }
 
-/**
- * Returns why the do-not-contact list forbids the action, if it does. Entries for the channel that
- * this one replaces count too, unless the person has joined this one since.
- */
+/** Returns why the list forbids the action, also for the replaced channel unless outgrown. */
 function listedAs({ person, channel }: GateFacts, action: Action) {
   const { states, rules, seen, now } = person;
   if (states.entries.length === 0) return undefined;
@@ -311,10 +305,7 @@ function isRenamed({ person, asked }: GateFacts, { action, by }: Verdict): boole
   return isOpen && asked.wanted === 'opt_out' && person.renamed.length > 0;
 }
 
-/**
- * Returns when the CRM's statement was made, in milliseconds since the epoch, if that is later than
- * the opt-out can have been made and `policy.resubscribe` allows it to count.
- */
+/** Returns when the CRM stated what is later than the opt-out and counts by the policy. */
 export function newerWill(facts: PersonFacts, channel: string): number | undefined {
   const { states, rules, now } = facts;
   if (rules.policy.resubscribe === 'never') return undefined;

@@ -25,10 +25,7 @@ import type {
 import { statedAt, statementIn, statingIn } from '../observe/consent-time.ts';
 import type { Entry } from '../../../domain/do-not-contact.ts';
 
-interface Stated {
-  desired: readonly DesiredContactRow[];
-  by: number;
-}
+type Stated = Pick<ContactStates, 'desired' | 'by'>;
 
 /** Returns the ids of the records that state an opt-out, and of all records with the address. */
 export function statingOut(desired: readonly DesiredContactRow[], channel: string) {
@@ -39,9 +36,8 @@ export function statingOut(desired: readonly DesiredContactRow[], channel: strin
 }
 
 /**
- * Adds to an opt-out of ours the records that state it now; from then on only these can withdraw
- * it. Returns any other membership unchanged. `stating`: the channels whose statements tell whether
- * an opt-out by `undo` still counts.
+ * Adds to an opt-out of ours the records that state it now, which alone can withdraw it from then
+ * on. `stating`: the channels whose statements tell whether an opt-out by `undo` still counts.
  */
 export function attributed(
   membership: Membership,
@@ -70,8 +66,8 @@ export function attributed(
 
 /**
  * Returns an opt-out by `undo` with what the CRM states, if that was not known yet, and without it
- * once the CRM has stated something else. A time counts only if it is later than that opt-out:
- * another time may be a correction, or the first one that the configuration reads.
+ * once the CRM has stated something else. Only a later time counts: another may be a correction, or
+ * the first one that the configuration reads.
  */
 function remembering(
   membership: Membership,
@@ -113,9 +109,8 @@ export function isTakenBack(
 }
 
 /**
- * Returns whether an opt-in withdraws an opt-out that the CRM had stated: one of ours under this
- * address or a former one, or one of which the platform never knew, because nobody was created. An
- * opt-out that an operator released does not count.
+ * Returns whether an opt-in withdraws an opt-out that the CRM had stated: one of ours, under this
+ * address or a former one, that no operator released, or one that was never sent.
  */
 export function withdrawsStated(
   channel: string,
@@ -134,8 +129,7 @@ function isReleased({ released, settled }: Membership): boolean {
 
 /**
  * Returns the opt-out that an opt-in of these records overrides: the person's own, or one of ours
- * that the CRM had stated, under this address or a former one. An opt-out of ours with another
- * cause needs no memory, because any statement of the CRM ends it.
+ * that the CRM had stated. Any statement of the CRM ends one with another cause.
  */
 export function overriddenBy(
   desired: readonly DesiredContactRow[],
@@ -150,10 +144,7 @@ export function overriddenBy(
   return { after: made?.after ?? null, bound, by, cause, doubtful, stated };
 }
 
-/**
- * Returns the opt-out that counts again after an opt-in that overrode it was undone; undefined for
- * one of ours that the CRM had not stated. `latest`: when it was undone.
- */
+/** Returns the opt-out that counts again if an opt-in was undone at `latest`, if it was stated. */
 export function restoredFrom(
   { after, by, cause, doubtful, stated }: OverriddenOptOut,
   latest: number,
@@ -209,9 +200,8 @@ export function laterWill({ desired, by }: Stated, channel: string): number | un
 }
 
 /**
- * Returns recorded channels without the settlements as an opt-in that have ended, because one of
- * the records that stated the opt-in then no longer does. An invalid record proves nothing, and
- * opts nobody in.
+ * Returns recorded channels without settlements as an opt-in that have ended, because a record that
+ * stated the opt-in then no longer does. An invalid record proves nothing, and opts nobody in.
  */
 export function stillSettled(
   channels: RecordedContact['channels'],

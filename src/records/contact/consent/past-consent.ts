@@ -34,10 +34,10 @@ export interface PastSource {
 }
 
 /**
- * Returns which recorded facts about a person still count in a restored snapshot. An opt-out
- * recorded as ours, or as a default, may have become the person's own. It is dropped if the contact
- * has changed since, and doubtful if the platform is not known to change `updatedAt` with a
- * subscription. Nobody is opted in against a doubtful opt-out.
+ * Returns which recorded facts count in a restored snapshot. An opt-out recorded as ours, or as a
+ * default, may have become the person's own: it is dropped if the contact has changed since, and
+ * doubtful if the platform is not known to change `updatedAt` with a subscription. Nobody is opted
+ * in against a doubtful one.
  */
 export function distrusted(
   recorded: RecordedContact,
@@ -59,10 +59,7 @@ export function distrusted(
   return { ...recorded, defaults, channels: Object.fromEntries(channels) };
 }
 
-/**
- * Marks as doubtful the opt-outs that appear for the first time where a request of ours may have
- * made them: in a restored snapshot, and after an erasure was revoked.
- */
+/** Marks new opt-outs as doubtful where a request of ours may have made them. */
 export function doubted(
   channels: RecordedContact['channels'],
   recorded: RecordedContact | undefined,
@@ -102,8 +99,7 @@ function isOutAnew(
 
 /**
  * Updates the recorded channels with what the contacts show. A replaced channel changes only if a
- * contact shows it, because a missing channel may have been deleted, which is not a person's
- * decision to unsubscribe.
+ * contact shows it: a missing one may have been deleted, which is nobody's decision.
  */
 export function memberships(
   recorded: RecordedContact | undefined,
@@ -126,9 +122,8 @@ export function memberships(
 }
 
 /**
- * Returns how a subscription was lost. The person unsubscribed only if the contact that was
- * subscribed shows it. An opt-out on another contact with the address was made at an unknown time.
- * If no contact shows an opt-out, it is unknown whether the person unsubscribed.
+ * Returns how a subscription was lost. The person left only if the contact that was subscribed
+ * shows it; an opt-out on another contact has no known time; without any, it is doubtful.
  */
 function lostBy(
   recorded: RecordedContact | undefined,
@@ -162,9 +157,8 @@ export function outgrown(
 }
 
 /**
- * Returns what is known about the person under a former address, from the recorded state and from
- * later observations. Defaults and a restored snapshot are handled as they are for the current
- * address, and so are our opt-outs of contacts that no longer have the former one.
+ * Returns what is known about the person under a former address, recorded and observed. Defaults,
+ * a restored snapshot and opt-outs of ours are handled as for the current address.
  */
 export function pastOf(
   { row, seen: rows }: ContactStates['former'][number],

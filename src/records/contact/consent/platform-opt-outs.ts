@@ -15,11 +15,9 @@ import {
 } from '../observe/contact-state.ts';
 
 /**
- * An opt-out that the platform shows and that we did not send. It was made after `after` (null if
- * unknown) and not later than `by`, both in milliseconds since the epoch.
- *
- * A doubtful opt-out may not be a person's decision: it may be the default of a channel, or the
- * result of a request of ours that got no response. It is not reported to the source.
+ * An opt-out that the platform shows and that we did not send, made after `after` (null if unknown)
+ * and not later than `by`, in milliseconds since the epoch. A doubtful one may be the default of a
+ * channel, or the result of a request of ours without a response. It is not reported to the source.
  */
 export interface PlatformOptOut {
   channel: string;
@@ -51,10 +49,7 @@ export function outsOf(
       const about = channel === all ? channels : [channel];
       return about.every((id) => wishes[id] === 'opt_out');
     },
-    /**
-     * Returns whether a CRM record states something newer than the opt-out. Returns false if the
-     * policy ignores newer statements. `recorded`: what is recorded for the record's key.
-     */
+    /** Returns whether a CRM record states something newer that the policy lets count. */
     isNewer(
       row: DesiredRow,
       { by }: Pick<PlatformOptOut, 'by'>,
@@ -65,16 +60,11 @@ export function outsOf(
       const known = recorded && decodeContact.recorded(recorded).value;
       return consentAt > by && !known?.early?.includes(consentAt);
     },
-    /** Returns the CRM's own spelling of the record's key. */
     spelling: (row: DesiredRow) => decodeContact.desired(row).value.spelling,
   };
 }
 
-/**
- * Returns when the person left all mail: after they were last observed receiving it (null if never
- * observed), and before the end of the reading that shows it. Returns undefined if they have not
- * left.
- */
+/** Returns when the person left all mail, since last observed receiving it; undefined: did not. */
 export function leftSince(
   { observed, recorded: row, latest: by }: ContactStates,
   recorded: RecordedContact | undefined,
@@ -101,10 +91,7 @@ export function optOutOf(
   return { channel: part, cause: isDefault ? 'doubtful' : cause, after, by };
 }
 
-/**
- * Returns whether the opt-out may not be a person's decision: a request of ours without a response
- * may have made it, or the person was never observed as subscribed and the platform shows defaults.
- */
+/** Returns whether the opt-out may be of a request without a response, or a default. */
 export function isDoubtful(
   membership: Membership | undefined,
   channel: string,

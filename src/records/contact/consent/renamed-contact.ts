@@ -54,7 +54,7 @@ export function renamedOf(
 
 /**
  * Returns the channels from which we opted the contact out, or may have, while it had this address.
- * If another contact gets the address later, the opt-outs recorded there are that contact's own.
+ * Opt-outs recorded there later may be those of another contact.
  */
 function outByUs(recorded: RecordedContact | undefined, contact: string): string[] {
   if (!recorded?.contacts.some(({ id }) => id === contact)) return [];
@@ -62,10 +62,7 @@ function outByUs(recorded: RecordedContact | undefined, contact: string): string
   return [...(recorded.hidden?.[contact] ?? []), ...shared];
 }
 
-/**
- * Returns, by contact, the channels from which we opted the contact out while `channels` holds the
- * opt-out of another contact with the address; undefined if there are none.
- */
+/** Returns, by contact, our opt-outs that `channels` hides with those of another contact. */
 export function hiddenOptOuts(
   recorded: RecordedContact | undefined,
   shown: readonly ObservedContact[],
@@ -148,9 +145,8 @@ export function elsewhereOf(
 }
 
 /**
- * Marks as doubtful the opt-outs that we made, or may have made, on the same contact under a former
- * address. They do not count as unsubscribing under the new address, but they are not withdrawn
- * either.
+ * Marks as doubtful the opt-outs that we may have made on the same contact under a former address:
+ * they are not the person's under the new one, but are not withdrawn either.
  */
 export function withoutOurs(
   channels: RecordedContact['channels'],

@@ -1,11 +1,8 @@
 /**
  * Reads when a person last made a consent statement. Consent must never look newer than it is, so
  * of several possible instants the earliest counts, and a text that cannot be read counts as none.
- * A time that was in the future when it was first read is wrong, for instance because day and month
- * are exchanged. It stays no evidence when its time comes.
- *
- * Combines the records or contacts that share one address: the strictest one wins. Reads what the
- * CRM records state about a channel: which, when, in what words.
+ * A time in the future when first read is wrong, and stays no evidence when its time comes. Combines
+ * the records or contacts that share an address: the strictest wins.
  */
 import { z } from 'zod';
 import { earliestInstant, parseDateFormat } from '../../../domain/values/local-time.ts';
@@ -129,9 +126,8 @@ export function earlyTimes(
 export type DesiredSubscription = Subscription | 'gone' | null;
 
 /**
- * Returns the strictest statement of the CRM records with one address, by channel. Any opt-out
- * wins, even from a deleted or invalid record. If one of the records is invalid, the person is not
- * opted in. The person counts as gone only if every record does.
+ * Returns the strictest statement of the records with one address, by channel. Any opt-out wins,
+ * even of a deleted or invalid one. With an invalid one nobody is opted in. Gone: all of them are.
  */
 export function strictest(
   rows: readonly DesiredContactRow[],
@@ -156,10 +152,8 @@ export function contradict(rows: readonly DesiredContactRow[], channel: string):
 }
 
 /**
- * Returns the strictest subscription among several contacts with one address: an opt-out from any
- * of them is the person's, and wins, so that no contact is opted in. If only some are subscribed
- * and none opted out, they count as subscribed, so that an opt-out still reaches the subscribed
- * ones.
+ * Returns the strictest subscription of the contacts with one address: an opt-out from any wins, so
+ * none is opted in. If only some are subscribed, they count, so that an opt-out reaches these.
  */
 export function strictestOf(
   contacts: ObservedContact[],
@@ -188,11 +182,7 @@ export function statingIn(desired: readonly DesiredContactRow[], channel: string
   return [...new Set(stating.map(({ id }) => id))].toSorted();
 }
 
-/**
- * Returns the words that the CRM states about a channel, without the ids of the records that state
- * them, and without their times; undefined if they are unknown, because a record is invalid or no
- * record states that the person is present.
- */
+/** Returns the words of the records about a channel; undefined: one is invalid, or all are gone. */
 export function statementIn(
   rows: readonly DesiredContactRow[],
   channel: string,

@@ -1,7 +1,4 @@
-/**
- * Reads the contacts of one person from the platform. Each function throws the errors of its
- * requests.
- */
+/** Reads the contacts of one person from the platform. */
 import type { Change } from '../../../domain/change.ts';
 import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Platform } from '../../../platform/api-client.ts';
@@ -85,10 +82,7 @@ export async function searchContacts(
   return [...found.values()];
 }
 
-/**
- * Reads the address again and returns a `stale` outcome with its contacts. One contact that differs
- * from the plan's assumption proves nothing about the others. `known`: what was just read by id.
- */
+/** Returns `stale` with the address read again, and `known`, what was just read by id. */
 export async function anew(
   access: ReadAccess,
   { key }: Change,

@@ -68,10 +68,9 @@ export function fieldNames(fields: ContactFields): string[] {
 }
 
 /**
- * Returns the function that converts a CRM record to canonical form. An invalid record keeps only
- * the opt-outs that it states. A record that is out of scope also keeps only these. It needs no id
- * and no address, but its subscriptions must be readable, because they may be opt-outs. `now`
- * returns milliseconds since the epoch.
+ * Returns the function that converts a CRM record to canonical form. An invalid record, or one out
+ * of scope, keeps only the opt-outs that it states. The latter needs no id and no address, but its
+ * subscriptions must be readable, because they may be opt-outs. `now` is in epoch milliseconds.
  */
 export function contactDesire(fields: ContactFields, now: () => number) {
   const formOf = forms();
@@ -113,8 +112,7 @@ export function contactDesire(fields: ContactFields, now: () => number) {
     }
     const consentAt = isOut ? null : statedAt(consentTime, value, faults);
     const early = (consentAt !== null && consentAt > now()) || undefined;
-    // Addresses are compared when the person is decided. A condition without a result makes the
-    // record invalid, and the last recorded result counts.
+    // Addresses are compared later. A condition without a result makes the record invalid.
     const isKept = asks.protect.map((ask) => answered(ask, value, found)).includes('yes');
     if (isOut || faults.length > 0) {
       for (const [name, wish] of Object.entries(channels)) {
@@ -234,10 +232,7 @@ function protectingConditions({ protect = [] }: ContactFields): Condition[] {
   return protect.flatMap((one) => (typeof one === 'string' ? [] : [one.when]));
 }
 
-/**
- * Returns what the record wants, by channel, and which values decide that, or cannot be read.
- * `isUnread`: whether another value cannot be read that may say that the person wants no mail.
- */
+/** Returns the wishes, and what decides or hides them. `isUnread`: another no may be unread. */
 function wishes(
   { unsubscribed, channels }: Asks,
   value: Record<string, unknown>,

@@ -1,7 +1,4 @@
-/**
- * Converts contacts of the platform to canonical form, and updates what is recorded for a person
- * after reading the platform.
- */
+/** Contacts of the platform in canonical form, and what is recorded of them after a reading. */
 import {
   canonicalJson,
   fingerprint,
@@ -46,8 +43,7 @@ export function observe(contact: Contact, channels: ReadonlySet<string>): Observ
     ...(typeof changed === 'string' && { changed }),
     ...(others && ({ others } as const)),
   };
-  // What the fingerprint excludes is put in front of the text, which is faster than serializing it
-  // again.
+  // What the fingerprint excludes goes in front, which is faster than serializing all again.
   const front = JSON.stringify(rest).slice(0, -1);
   return {
     kind: 'contact',
@@ -142,10 +138,7 @@ export function unsettled({ settled: _, ...rest }: Membership): Membership {
   return rest;
 }
 
-/**
- * Returns whether the CRM's statement is later than the opt-out can have been made, and not in the
- * future because of a wrong clock (rule `stated-later`). Times are in milliseconds since the epoch.
- */
+/** Returns whether the CRM stated it after the opt-out can have been made, and not in the future. */
 export function isNewer(
   consentAt: number | null,
   recorded: Membership | undefined,
@@ -175,10 +168,7 @@ export function isTheirs(membership: Membership | undefined): boolean {
   return membership?.is === 'opt_out' && membership.by === 'platform';
 }
 
-/**
- * Returns the contacts of the person. A contact that is not proven to be gone counts as last
- * observed. This includes a second contact with the address, which a listing may have missed.
- */
+/** Returns the contacts of the person. One that is not proven to be gone counts as last observed. */
 export function contactsOf(
   seenNow: ObservedContact[],
   states: ContactStates,
@@ -197,9 +187,8 @@ interface Known {
 }
 
 /**
- * Returns the channels in which the contact that we made still shows the opt-out it was created
- * with. Returns none if the platform turned out to show no defaults, because in that case a person
- * made these opt-outs.
+ * Returns the channels with the opt-out that the contact that we made was created with; none if the
+ * platform turned out to show no defaults, because then a person made them.
  */
 export function defaultsIn(
   shown: ObservedContact[],

@@ -43,8 +43,7 @@ export function acknowledge(
   const isTheirs = value.restores?.by === 'platform';
   const isOutByUs = op === 'opt_out' && !found && !isTheirs;
   const outByUs = isOutByUs ? [part] : [];
-  // If the change was sent under another address of the same record, and this address now has
-  // another contact, the channels stay as they were.
+  // Sent under another address of the record: another contact of this one keeps its channels.
   const ids = [before?.id ?? id, ...others.map((other) => other.id)];
   const channels =
     ack.elsewhere && ids.some((other) => other !== id)
@@ -64,12 +63,10 @@ export function acknowledge(
     outgrown: recorded.outgrown,
     protected: recorded.protected,
   };
-  // The same contact remains ours, even if another contact with the address was opted out last, but
-  // not a renamed one.
+  // The same contact remains ours, even if another one was opted out last, but not a renamed one.
   const same = before && op !== 'create' ? before : undefined;
   const sameId = isRenamed && same?.id === id ? undefined : same?.id;
-  // Nothing is left to decide if the response shows just what was sent: the contact is subscribed
-  // to this channel and shows no other.
+  // Nothing is left to decide if the contact is subscribed to this channel and shows no other.
   const { answered } = ack;
   const isPrompt = !found && !ack.undone && !ack.late && value.settles === true;
   const isIn = answered?.left === false && answered.channels[part] === 'opt_in';
@@ -82,18 +79,16 @@ export function acknowledge(
     body: canonicalJson(body),
     shown: whole && !isRenamed && others.length === 0 ? fingerprintOf(contact) : undefined,
     desired: before || !showsOnlyThat ? undefined : ack.wanted,
-    // A response to a request by id shows nothing about the contact, so the time of the last
-    // reading is kept.
+    // A response by id shows nothing about the contact, so the time of the last reading is kept.
     seenAt: op === 'create' || observed ? at : (before?.seenAt ?? 0),
   };
 }
 
 /**
- * Returns the row after a delete. If `undo` has deleted a contact that we created, the opt-outs
- * remain, so that no run creates the contact again. They also remain if an opt-out of ours at an
- * old address also applies to CRM records that now have another one, because the do-not-contact
- * list does not have those, and if another contact of the address has one of ours, which would
- * count as the person's without the row.
+ * Returns the row after a delete. The opt-outs remain if `undo` has deleted a contact that we
+ * created, so that no run creates it again; if one of ours at an old address also applies to CRM
+ * records with a new one, which the do-not-contact list does not have; and if another contact of the
+ * address has one of ours, which would count as the person's without the row.
  */
 function afterDelete(
   before: RecordedRow | undefined,
@@ -120,9 +115,8 @@ function isOutByUs({ channels, hidden = {} }: RecordedContact, contact: Observed
 }
 
 /**
- * Returns the contacts after the change. A renamed contact belongs to this address only while the
- * address has no other contact. `outByUs`: the channels from which the change opted a renamed
- * contact out; undefined if the contact has this address.
+ * Returns the contacts after the change. A renamed one counts here only while the address has no
+ * other. `outByUs`: its channels that the change opted out; undefined if it is not renamed.
  */
 function contactsAfter(
   { renamed = [] }: RecordedContact,
@@ -170,16 +164,12 @@ function membership(
   const { cause, stated, bound, restores, undone: memory } = change.value;
   const restored = restores && restoredFrom(restores, latest, { bound, undone: memory });
   if (restored) return restored;
-  // An opt-out that the CRM stated keeps that cause, even if another contact is opted out for
-  // another reason.
+  // An opt-out that the CRM stated keeps that cause, even if there is another reason, too.
   if (isOurs(before) && before.cause === 'stated' && cause !== 'stated') return unsettled(before);
   return { acked: latest, bound, by: 'us', cause, is, stated, undone: memory };
 }
 
-/**
- * Returns the contact from the response, or else from the last reading, with the change applied.
- * `whole`: whether this is proven to be everything that the platform shows.
- */
+/** Returns the contact with the change applied. `whole`: it is proven to be all that is shown. */
 function shownAfter(
   recorded: RecordedContact,
   change: ContactChange,

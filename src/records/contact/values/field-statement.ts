@@ -1,7 +1,4 @@
-/**
- * Reads the answer that a field of a CRM record, or a condition on it, gives under the
- * configuration.
- */
+/** Reads the answer that a field of a CRM record, or a condition on it, gives. */
 import type { Condition, ConditionResult } from '../../../domain/condition.ts';
 import { isOptOutField } from '../../../domain/opt-out-names.ts';
 import { fieldAt, fieldOrEnd, textOf } from '../../../domain/values/record-field.ts';

@@ -30,10 +30,7 @@ import { dateIn, isSerialDate } from './date-text.ts';
 
 export type Use = 'subscription' | 'unsubscribed' | 'deleted';
 
-/**
- * The meaning of a value, depending on the question. yes: wants mail, wants no mail, or is gone.
- * none: no opinion on a subscription, otherwise a no.
- */
+/** yes: wants mail, wants no mail, or is gone. none: no opinion on a subscription, else a no. */
 type Meaning = 'yes' | 'no' | 'none';
 
 export interface OwnWords {
