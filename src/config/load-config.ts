@@ -19,10 +19,10 @@ import {
   within,
 } from './yaml-document.ts';
 import { type Config, settle } from './config.ts';
-import { isHeaderText } from './schema/field-types.ts';
 import { fileSchema } from './schema/file-schema.ts';
 import { editDistance } from '../domain/values/edit-distance.ts';
-import { fixOf } from '../domain/schema-fields.ts';
+import { isRecord } from '../domain/values/record-field.ts';
+import { fixOf, isHeaderText } from '../domain/schema-fields.ts';
 
 /** The name of the file of the defaults, beside the files of the mirrors. */
 export const defaultsName = 'defaults.yaml';
@@ -294,7 +294,7 @@ type Mapping = Readonly<Record<string | number, unknown>>;
 
 /** Returns both values if they are mappings that are merged key by key. */
 function mergeable(base: unknown, own: unknown): { base: Mapping; own: Mapping } | undefined {
-  if (!isMapping(base) || !isMapping(own)) return undefined;
+  if (!isRecord(base) || !isRecord(own)) return undefined;
   const types = [base['type'], own['type']].filter((type) => type !== undefined);
   return new Set(types).size > 1 ? undefined : { base, own };
 }
@@ -336,10 +336,4 @@ function choicesOf(schema: JsonSchema): JsonSchema[] {
   return [schema, ...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].filter(isSchema);
 }
 
-function isSchema(value: unknown): value is JsonSchema {
-  return isMapping(value);
-}
-
-function isMapping(value: unknown): value is Mapping {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
+const isSchema = (value: unknown): value is JsonSchema => isRecord(value);

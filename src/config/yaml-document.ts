@@ -174,9 +174,8 @@ function readMap(map: YAMLMap, path: Path, walk: Walk): Record<string, unknown> 
   return Object.fromEntries(entries);
 }
 
-function offsetOf(node: unknown): number | undefined {
-  return isNode(node) ? node.range?.[0] : undefined;
-}
+const offsetOf = (node: unknown): number | undefined =>
+  isNode(node) ? node.range?.[0] : undefined;
 
 /** A variable without a value yields an empty text, so that its key still counts as present. */
 function readScalar(node: Scalar, path: Path, walk: Walk): unknown {

@@ -311,9 +311,7 @@ function expression(part: string, flags: string): RegExp {
   return new RegExp(source, flags);
 }
 
-function plained(part: string): string {
-  return part.replaceAll(/[^ {|}*]+/g, plain);
-}
+const plained = (part: string): string => part.replaceAll(/[^ {|}*]+/g, plain);
 
 const mostCharacters = 1_000;
 /** Letters that Unicode does not decompose. */

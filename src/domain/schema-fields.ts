@@ -23,6 +23,11 @@ export const choice = <const Word extends string>(
   what: string,
 ) => z.enum(words).default(standard).describe(what);
 
+/** Returns whether a text can be sent in an HTTP header and holds only characters of keys. */
+export function isHeaderText(text: string): boolean {
+  return /^[\x21-\x7e]+$/.test(text);
+}
+
 export function fault(reason: string, fix: string): Fault {
   return { reason, fix };
 }

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { Invalid } from './errors.ts';
+import { isObject } from './values/record-field.ts';
 
 interface JsonCodec<Value> {
   encode(value: Value): string;
@@ -71,7 +72,7 @@ export function parseJson(text: string): unknown {
 /** Returns a JSON value in which everything is changed that is no list and no object. */
 export function mapLeaves(value: unknown, change: (leaf: unknown) => unknown): unknown {
   if (Array.isArray(value)) return value.map((one) => mapLeaves(one, change));
-  if (!isNested(value)) return change(value);
+  if (!isObject(value)) return change(value);
   const entries = Object.entries(value).map(([name, one]) => [name, mapLeaves(one, change)]);
   return Object.fromEntries(entries);
 }
@@ -81,14 +82,10 @@ export const mostLevels = 500;
 
 /** Returns whether a value is nested deeper than that, which would overflow recursive code. */
 export function isTooDeep(value: unknown): boolean {
-  let level: object[] = isNested(value) ? [value] : [];
+  let level: object[] = isObject(value) ? [value] : [];
   for (let depth = 0; level.length > 0; depth += 1) {
     if (depth === mostLevels) return true;
-    level = level.flatMap((one) => Object.values(one).filter(isNested));
+    level = level.flatMap((one) => Object.values(one).filter(isObject));
   }
   return false;
-}
-
-function isNested(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }

@@ -68,9 +68,7 @@ function timeUntil(text: string | undefined, answeredMs: number): number | undef
   return until === undefined ? undefined : clamp(until - answeredMs);
 }
 
-function clamp(ms: number): number {
-  return Math.min(Math.max(ms, 0), DAY_MS);
-}
+const clamp = (ms: number): number => Math.min(Math.max(ms, 0), DAY_MS);
 
 function whole(text: string | undefined): number | undefined {
   if (text === undefined || !/^\d{1,15}$/.test(text.trim())) return undefined;
@@ -82,6 +80,5 @@ function seconds(text: string | undefined): number | undefined {
   return Number(text);
 }
 
-function positive(value: number | undefined): number | undefined {
-  return value === 0 ? undefined : value;
-}
+const positive = (value: number | undefined): number | undefined =>
+  value === 0 ? undefined : value;

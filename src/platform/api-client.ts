@@ -267,9 +267,7 @@ function dated<T extends object>({ value, answer }: Called<T>): Dated<T> {
 }
 
 /** Converts an address to what is sent: lower case, in which the platform looks it up. */
-function plain(address: string): string {
-  return address.trim().toLowerCase();
-}
+const plain = (address: string): string => address.trim().toLowerCase();
 
 // Reads a whole list page by page ("Limits" 2 and 3). `total` alone neither ends the read nor
 // continues it, because it may count a single page, and records are added and removed while a list

@@ -13,9 +13,7 @@ export function isPattern(pattern: string): boolean {
   }
 }
 
-function fieldsIn(pattern: string): number {
-  return pattern.trim().split(/\s+/).length;
-}
+const fieldsIn = (pattern: string): number => pattern.trim().split(/\s+/).length;
 
 /** Puts a time for each `H`, by `mirror` and `entry`, so that not all mirrors run at once. */
 export function spread(

@@ -1,12 +1,8 @@
 import { z } from 'zod';
-import { fault, number, says, text, told } from '../../domain/schema-fields.ts';
+import { fault, isHeaderText, number, says, text, told } from '../../domain/schema-fields.ts';
+import { isRecord } from '../../domain/values/record-field.ts';
 import type { Fault } from '../../domain/record.ts';
 import { delayForm, durationForm } from '../../domain/values/config-value.ts';
-
-/** Returns whether a text can be sent in an HTTP header and holds only characters of keys. */
-export function isHeaderText(text: string): boolean {
-  return /^[\x21-\x7e]+$/.test(text);
-}
 
 export const percent = (what: string) => number(0, 100, what);
 
@@ -21,8 +17,7 @@ export const secret = (what: string) =>
 
 /** Makes a check across fields run even if one is invalid, to report all mistakes together. */
 export const onMapping = {
-  when: ({ value }: { value: unknown }) =>
-    typeof value === 'object' && value !== null && !Array.isArray(value),
+  when: ({ value }: { value: unknown }) => isRecord(value),
 };
 
 /** The reason why a text is not a valid condition, and the position of the character concerned. */

@@ -15,6 +15,7 @@ import {
   whole,
 } from '../../domain/schema-fields.ts';
 import { byGuardKey, type Guard } from '../../domain/guard-classes.ts';
+import { isRecord } from '../../domain/values/record-field.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
 import { delay, duration, onMapping, percent, readText, secret } from './field-types.ts';
 import { contacts, templates } from './records-schema.ts';
@@ -305,8 +306,7 @@ export const fileSchema = z
       wrong(['policy', 'resubscribe'], 'newer needs contacts.consentAt', fix);
     }
     // A source may be invalid.
-    const isInput = (source: unknown) =>
-      typeof source === 'object' && source !== null && 'path' in source && source.path === '-';
+    const isInput = (source: unknown) => isRecord(source) && source['path'] === '-';
     if (isInput(people?.source) && isInput(letters?.source)) {
       const reason = 'is standard input, which the people come from';
       wrong(['templates', 'source', 'path'], reason, 'name a file');

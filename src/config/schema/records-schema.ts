@@ -5,7 +5,7 @@ import type { Fault } from '../../domain/record.ts';
 import { fault, reporter, says, text, whole } from '../../domain/schema-fields.ts';
 import { isOptOutField } from '../../domain/opt-out-names.ts';
 import { parseDateFormat } from '../../domain/values/local-time.ts';
-import { wordOf } from '../../domain/values/record-field.ts';
+import { isRecord, wordOf } from '../../domain/values/record-field.ts';
 import { condition } from './cel-condition.ts';
 import { mailbox, noAddress, onMapping } from './field-types.ts';
 import { contactSource, readsOne, returns, templateSource, traitsOf } from './source-types.ts';
@@ -187,8 +187,7 @@ const channel = z
   .describe('One channel: its id and the subscription field');
 
 function fieldOf(entry: unknown, name: 'id' | 'replaces'): unknown {
-  const isMapping = typeof entry === 'object' && entry !== null;
-  return isMapping && Object.hasOwn(entry, name) ? Reflect.get(entry, name) : undefined;
+  return isRecord(entry) && Object.hasOwn(entry, name) ? entry[name] : undefined;
 }
 
 const channels = z

@@ -40,8 +40,14 @@ function follow(
   return list && [list].flat().flatMap((one) => follow(one, rest, how));
 }
 
-function isObject(value: unknown): value is object {
+/** Returns whether a value is an object or a list. */
+export function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
+}
+
+/** Returns whether a value is an object and no list. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return isObject(value) && !Array.isArray(value);
 }
 
 /** Returns the trimmed text of a field, '' if empty; undefined for a list or an object. */

@@ -178,6 +178,4 @@ function undecided({ recorded }: ContactStates): RecordedRow | undefined {
   return { ...row, desired: undefined };
 }
 
-function refused(reason: string, fix: string): Settled {
-  return { refused: { reason, fix } };
-}
+const refused = (reason: string, fix: string): Settled => ({ refused: { reason, fix } });

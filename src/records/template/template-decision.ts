@@ -202,9 +202,7 @@ function owned({
 }
 
 /** Returns the row without its fingerprint, so that it is read before it is changed. */
-function leftAlone(row: RecordedRow): RecordedRow {
-  return { ...row, shown: undefined };
-}
+const leftAlone = (row: RecordedRow): RecordedRow => ({ ...row, shown: undefined });
 
 /** Returns whether a stated field was edited; formatting leaves `updatedAt` unchanged. */
 function isEdited(
@@ -314,9 +312,7 @@ function updateOf(
   return update(recorded.completes ? 'complete' : 'update', { publish: 'now' });
 }
 
-function unpublished({ status: _, ...fields }: SomeFields): SomeFields {
-  return fields;
-}
+const unpublished = ({ status: _, ...fields }: SomeFields): SomeFields => fields;
 
 /** Returns the two journaled steps of a creation: what it can set, and the rest. */
 function creationOf(key: Key, desired: TemplateFields, tests = false): Change[] {

@@ -220,9 +220,7 @@ async function readFolder({ where, parts }: Entry, path: string): Promise<Stated
   return 'why' in content ? content : { value: { ...stated.value, content: content.parsed } };
 }
 
-function isContent({ where }: DirectoryPart): boolean {
-  return where.endsWith('/content.json');
-}
+const isContent = ({ where }: DirectoryPart): boolean => where.endsWith('/content.json');
 
 function asMapping({ where }: DirectoryPart, outcome: Parsed): Stated {
   if ('why' in outcome) return outcome;

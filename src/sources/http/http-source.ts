@@ -36,8 +36,11 @@ import { counted } from '../../domain/values/counted.ts';
 import type { OptOutReport } from '../../domain/opt-out-report.ts';
 
 const mend = { credentials: 'the headers', request: 'url and page' };
-const mendChanges = { ...mend, request: 'changes' };
-const mendOne = { ...mend, request: 'one' };
+const mends = {
+  read: mend,
+  changes: { ...mend, request: 'changes' },
+  one: { ...mend, request: 'one' },
+};
 
 const BATCH_RECORDS = 500;
 const MOST_PAGES = 100_000;
@@ -51,9 +54,8 @@ export function httpSource(
 ): Source {
   const { clock } = surroundings;
   const { one, changes } = options;
-  const mends = { read: mend, changes: mendChanges, one: mendOne };
   const list = (asking: Asking, url: string, request: ReadRequest, ofChanges: boolean) =>
-    readList(asking, { ...options, url }, { clock, id, request, ofChanges });
+    readList(asking, { ...options, url }, request, { clock, id, ofChanges });
   return sessionSource<Asking>('http', clock, {
     open: (_, part) => createAsking({ ...options, mend: mends[part] }, surroundings),
     async *read(asking, request) {
@@ -107,17 +109,7 @@ function cursorAfter(
 }
 
 /** Formats a time without fractions of a second, because some APIs reject them. */
-function toIso(ms: number): string {
-  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
-}
-
-interface Reading {
-  clock: Clock;
-  id: string;
-  request: ReadRequest;
-  /** Whether it lists changes: it may no longer exist, and its paging was proven before. */
-  ofChanges: boolean;
-}
+const toIso = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
 
 /** How a list was read. Times are of the CRM's clock in epoch milliseconds, if it states any. */
 interface ListingResult {
@@ -128,11 +120,15 @@ interface ListingResult {
   answeredAt?: number;
 }
 
-/** Yields the records page by page. Throws the error that prevents the first response. */
+/**
+ * Yields the records page by page. Throws the error that prevents the first response. A list of
+ * changes (`ofChanges`) may no longer exist, and its paging was proven before.
+ */
 async function* readList(
   asking: Asking,
   options: HttpOptions,
-  { clock, id, request, ofChanges }: Reading,
+  request: ReadRequest,
+  { clock, id, ofChanges }: { clock: Clock; id: string; ofChanges: boolean },
 ): Listing<ListingResult> {
   const { fields, signal } = request;
   const records = jsonRecords(fields);

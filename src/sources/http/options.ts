@@ -110,7 +110,11 @@ export const httpReturnsOptions = z
     method: z.enum(['PUT', 'PATCH', 'POST']).describe('Method of the request').default('POST'),
     headers: headers.optional(),
     body: z
-      .preprocess(nulled, z.union([z.record(z.string(), z.json()), z.array(z.json())]))
+      // Missing values become null, which differs in the JSON that is sent.
+      .preprocess(
+        (given) => mapLeaves(given, (leaf) => leaf ?? null),
+        z.union([z.record(z.string(), z.json()), z.array(z.json())]),
+      )
       .describe(
         'JSON to send; {email}, {id}, {channel}, {cause}, {at} and {return} are replaced by their values',
       )
@@ -142,9 +146,4 @@ function fillFault(within: string): Fault | undefined {
   const unknown = [...within.matchAll(placeForm)].find(([, name = '']) => !known.includes(name));
   if (!unknown) return undefined;
   return fault(`holds {${unknown[1]}}, which stands for nothing`, `use {${known.join('}, {')}}`);
-}
-
-/** Converts missing values to null: the same in a configuration, but not in the JSON sent. */
-function nulled(value: unknown): unknown {
-  return mapLeaves(value, (leaf) => leaf ?? null);
 }

@@ -1,12 +1,10 @@
 /** How to get to the next page, to recognize the end, and which `page` setting to propose. */
 import { queryValue } from '../../domain/address-part.ts';
 import { Invalid } from '../../domain/errors.ts';
-import { fieldAt } from '../../domain/values/record-field.ts';
+import { fieldAt, isObject, isRecord } from '../../domain/values/record-field.ts';
 import { type Flaw, markOf } from '../shared/read-certificate.ts';
 import type { HttpOptions } from './options.ts';
-import { isRecord } from '../shared/record-fields.ts';
 
-/** This many consecutive pages without a new record indicate an error. */
 const MOST_IDLE = 20;
 
 export interface ReadPage {
@@ -283,14 +281,14 @@ function isFilled(value: unknown): boolean {
   if (typeof value === 'string')
     return !/^(|0|-1|null|none|nil|false|undefined)$/i.test(value.trim());
   if (typeof value === 'number') return value > 0;
-  if (typeof value === 'object' && value !== null) return Object.values(value).some(isFilled);
+  if (isObject(value)) return Object.values(value).some(isFilled);
   return value === true;
 }
 
 /** Returns the text that leads to the next page: the value, or the first filled one inside it. */
 function placeIn([path, , value]: Entry): Sign['place'] {
   if (typeof value === 'string' || typeof value === 'number') return { path, text: String(value) };
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  if (!isRecord(value)) return undefined;
   const inner = Object.entries(value).find(([, one]) => typeof one !== 'object' && isFilled(one));
   return inner && { path: `${path}.${inner[0]}`, text: String(inner[1]) };
 }
@@ -353,6 +351,4 @@ function headerEntries(headers: Readonly<Record<string, string>>): Entry[] {
   ];
 }
 
-function plainName(name: string): string {
-  return name.toLowerCase().replaceAll(/^@?odata|[^a-z]/g, '');
-}
+const plainName = (name: string): string => name.toLowerCase().replaceAll(/^@?odata|[^a-z]/g, '');

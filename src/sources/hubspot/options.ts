@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { reporter, requireOne, says, text } from '../../domain/schema-fields.ts';
+import { isHeaderText, reporter, requireOne, says, text } from '../../domain/schema-fields.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
 import { overlap, requestTimeout } from '../shared/option-fields.ts';
 
@@ -10,7 +10,7 @@ export const hubspotOptions = z
     type: z.literal('hubspot').describe('The contacts of a HubSpot account'),
     token: z
       .string()
-      .refine(isToken, noToken)
+      .refine(isHeaderText, noToken)
       .describe('Access token of an app of the account; take it from the environment with ${NAME}')
       .optional(),
     tokenFile: text('File that contains the token, instead of token').optional(),
@@ -32,11 +32,6 @@ export const hubspotOptions = z
     requireOne(context, given, 'token', 'tokenFile');
   });
 export type HubspotOptions = z.infer<typeof hubspotOptions>;
-
-/** Returns whether a text can be sent in an HTTP header and contains no space. */
-export function isToken(given: string): boolean {
-  return /^[\x21-\x7e]+$/.test(given);
-}
 
 /** The options for reporting opt-outs. The account and the token are those of the source. */
 export const hubspotReturnsOptions = z.strictObject({

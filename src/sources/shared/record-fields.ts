@@ -1,5 +1,5 @@
 /** Checks JSON records, and adds the requested fields that are missing. */
-import { fieldAt, fieldOrEnd } from '../../domain/values/record-field.ts';
+import { fieldAt, fieldOrEnd, isObject, isRecord } from '../../domain/values/record-field.ts';
 import type { SourceRecord } from '../source.ts';
 import { Invalid } from '../../domain/errors.ts';
 import type { Flaw } from './read-certificate.ts';
@@ -41,17 +41,13 @@ export function jsonRecords(fields: readonly string[]) {
   };
 }
 
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** Avoids recursion, because a value may be nested very deeply. */
 function holdsNul(value: unknown): boolean {
   const rest = [value];
   while (rest.length > 0) {
     const next = rest.pop();
     if (typeof next === 'string' && next.includes('\0')) return true;
-    if (typeof next !== 'object' || next === null) continue;
+    if (!isObject(next)) continue;
     for (const [name, inner] of Object.entries(next)) rest.push(name, inner);
   }
   return false;
@@ -212,6 +208,4 @@ export function hintsFor(missing: readonly string[], names: readonly string[]): 
 }
 
 /** Returns a name without case, spaces and punctuation, so that "E-Mail" is close to "email". */
-function plain(name: string): string {
-  return name.toLowerCase().replaceAll(/[\s_.-]/g, '');
-}
+const plain = (name: string): string => name.toLowerCase().replaceAll(/[\s_.-]/g, '');

@@ -95,10 +95,8 @@ function createStatement(session: Session, { from, columns, at: places }: Relati
     nameAt,
     bindAt,
     select: `select ${columns.map(({ name }) => session.quote(name)).join(', ')} from ${from}`,
-    changedSince(since: Raw): string {
-      const at = places.updatedAt ?? -1;
-      return `${nameAt(at)} >= ${bindAt(at, since)}`;
-    },
+    changedSince: (since: Raw) =>
+      `${nameAt(places.updatedAt ?? -1)} >= ${bindAt(places.updatedAt ?? -1, since)}`,
     rows: async (text: string) => session.rows(text, values),
   };
 }
@@ -256,13 +254,9 @@ function moment(text: string, zone: string): string {
   return day === undefined ? text : `${day}T${hours}${own === undefined ? zone : 'Z'}`;
 }
 
-function suffix(zone: string | undefined): string {
-  return zone === 'UTC' ? 'Z' : (zone ?? '');
-}
+const suffix = (zone: string | undefined): string => (zone === 'UTC' ? 'Z' : (zone ?? ''));
 
-function isNever(text: string): boolean {
-  return text.startsWith('0000-00-00') || text === 'infinity';
-}
+const isNever = (text: string): boolean => text.startsWith('0000-00-00') || text === 'infinity';
 
 function shortest(text: string): string {
   return /^-?\d+\.\d+$/.test(text) ? text.replace(/\.?0+$/, '') : text;

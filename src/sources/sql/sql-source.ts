@@ -48,7 +48,7 @@ export function sqlSource(
   return sessionSource<Session>('sql', clock, {
     open: ({ signal }) => openSession(options, { signal, clock }),
     isOneState: true,
-    read: (session, request) => readList(session, { options, id, request }),
+    read: (session, request) => readList(session, options, id, request),
     async one(session, wanted, { fields }) {
       const relation = await describeRelation(session, options, fields, id);
       const column = relation.columns[relation.at.id];
@@ -71,22 +71,17 @@ export function sqlSource(
         const sinceMs = Date.parse(cursorsOf(options).timeIn(since) ?? '');
         // If the clock was set back, it is unknown what was written meanwhile.
         if (!(sinceMs >= 0) || session.now < sinceMs) return 'lost' as const;
-        return yield* readList(session, { options, id, request, sinceMs });
+        return yield* readList(session, options, id, { ...request, sinceMs });
       },
     }),
   });
 }
 
-interface Wanted {
-  options: SqlOptions;
-  id: string;
-  request: ReadRequest;
-  sinceMs?: number;
-}
-
 async function* readList(
   session: Session,
-  { options, id, request: { fields }, sinceMs }: Wanted,
+  options: SqlOptions,
+  id: string,
+  { fields, sinceMs }: { fields: readonly string[]; sinceMs?: number },
 ): Listing {
   const relation = await describeRelation(session, options, fields, id);
   const column = relation.columns[relation.at.updatedAt ?? -1];
@@ -158,15 +153,17 @@ function createProof(count: Count) {
         ...numbered(count.rows - count.keys, 'without a key', 'give each one, or name another key'),
         ...numbered(unnamed, 'without an id', 'give each one in the CRM'),
         ...numbered(twice, 'with the key of another one', 'name as key a column that is unique'),
-        ...numbered(count.ids - count.different, 'with the id of another one', oneEach),
+        ...numbered(
+          count.ids - count.different,
+          'with the id of another one',
+          'have query give one row for each person',
+        ),
         ...brokenFlaws('row', broken.length, broken[0], 'mend them'),
         ...(twice === 0 && rows !== count.rows ? [miscounted] : []),
       ];
     },
   };
 }
-
-const oneEach = 'have query give one row for each person';
 
 function numbered(count: number, what: string, fix: string): Flaw[] {
   return count > 0 ? [{ why: `${counted(count, 'row')} ${what}`, fix }] : [];
@@ -204,11 +201,8 @@ async function comparableTime(changes: Changes, atMs: number): Promise<Raw | und
     }
     return local(atMs, zone, holds === 'day' ? 10 : 19);
   }
-  const [lowest, highest] = await readBounds(changes);
-  if (lowest === null || lowest === undefined || highest === null || highest === undefined) {
-    return undefined;
-  }
-  if (Number(highest) === 0) return undefined;
+  const [lowest = null, highest = null] = await readBounds(changes);
+  if (lowest === null || highest === null || Number(highest) === 0) return undefined;
   const isNumber = holds !== 'any' || typeof lowest !== 'string';
   if (holds !== 'any' && !/^(integer|decimal|float)$/.test(holds)) throw odd(changes);
   if (!isNumber) {

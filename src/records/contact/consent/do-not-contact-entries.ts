@@ -139,9 +139,7 @@ function isAlike(entry: Entry, { part, contact }: RememberedOptOut): boolean {
   return entry.part === part && entry.contact === contact;
 }
 
-function isOfChannel(cause: Entry['cause']): boolean {
-  return cause === 'opt_out' || cause === 'doubtful';
-}
+const isOfChannel = (cause: Entry['cause']): boolean => cause === 'opt_out' || cause === 'doubtful';
 
 interface Asked {
   op: string;

@@ -287,9 +287,7 @@ function statedAt(
   return null;
 }
 
-function text(value: unknown): string {
-  return textOf(value) ?? unreadable;
-}
+const text = (value: unknown): string => textOf(value) ?? unreadable;
 
 /** Represents an object or a list where a single value belongs. No word has this text. */
 const unreadable = '\u0000';

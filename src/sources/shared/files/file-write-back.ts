@@ -142,9 +142,7 @@ function completeText(begun: Buffer, head: readonly string[], lines: readonly st
   return Buffer.from(`\n${lines.map((line) => `${line}\n`).join('')}`);
 }
 
-function cutShort(tail: Buffer): Buffer {
-  return tail.subarray(tail.lastIndexOf(LF) + 1);
-}
+const cutShort = (tail: Buffer): Buffer => tail.subarray(tail.lastIndexOf(LF) + 1);
 
 function tailOf(file: number, size: number): Buffer {
   const tail = Buffer.alloc(Math.min(size, TAIL_BYTES));
@@ -158,9 +156,7 @@ function tailOf(file: number, size: number): Buffer {
   return tail.subarray(0, length);
 }
 
-function exists(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false }) !== undefined;
-}
+const exists = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined;
 
 const otherPath = 'correct path of returns';
 const letWrite: Fault = {
