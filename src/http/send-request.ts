@@ -160,8 +160,8 @@ const TLS =
   /^(ERR_TLS|ERR_SSL|CERT_|CRL_|DEPTH_|SELF_SIGNED|UNABLE_TO_|HOSTNAME_|INVALID_CA|EPROTO)/;
 
 /**
- * Returns the error for a request that failed at `stage`, in one line that quotes nothing. It has no
- * cause, because undici's errors contain parts of the response and of the socket.
+ * Returns the error for a request that failed at `stage`, in one line that quotes nothing. It has
+ * no cause, because undici's errors contain parts of the response and of the socket.
  */
 export function describe(error: Error, host: string, stage: Stage): Invalid | Unavailable {
   const given: unknown = 'code' in error ? error.code : undefined;

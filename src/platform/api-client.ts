@@ -134,8 +134,8 @@ interface Domains extends Paged<object, DomainList, Domain> {
    */
   create(body: DomainCreateBody, options?: CallOptions): Promise<Domain>;
   /**
-   * POST /api/domain/v1/verify/{id}. Starts or continues a check of the DNS records; `status` may be
-   * any word. It may be repeated. Rejected with 400, 403 or 404.
+   * POST /api/domain/v1/verify/{id}. Starts or continues a check of the DNS records; `status` may
+   * be any word. It may be repeated. Rejected with 400, 403 or 404.
    */
   verify(id: string, options?: CallOptions): Promise<Verification>;
   /**
@@ -216,8 +216,9 @@ interface Contacts extends Paged<ContactFilter, ContactPage, Contact> {
   remove(id: string, options?: CallOptions): Promise<'removed' | 'unclear'>;
   /**
    * POST /api/contacts/channel/{channelId}. The contact in the response may be a bare row. Rejected
-   * with 400 for an invalid address, 404 for an unknown channel or id, 409 for the same subscription.
-   * By address it is repeated only after a 500, which only the platform itself returns.
+   * with 400 for an invalid address, 404 for an unknown channel or id, 409 for the same
+   * subscription. By address it is repeated only after a 500, which only the platform itself
+   * returns.
    */
   enrol(channelId: string, who: Enrol, options?: CallOptions): Promise<Enrolled>;
 }

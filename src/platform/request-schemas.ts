@@ -1,4 +1,6 @@
-/** The requests that the platform accepts ("Endpoints", "Limits"), as the emulator enforces them. */
+/**
+ * The requests that the platform accepts ("Endpoints", "Limits"), as the emulator enforces them.
+ */
 import { z } from 'zod';
 
 /** The two subscriptions of a contact to a channel. */

@@ -1,10 +1,9 @@
 /** What `init` has to know of a source: its first records, and what its columns hold. */
-import { textOf, wordOf } from '../../domain/values/record-field.ts';
+import { isRecord, textOf, wordOf } from '../../domain/values/record-field.ts';
 import { isAddress } from '../../records/contact/values/email-address.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { contactKey } from '../../domain/values/contact-key.ts';
 import type { Flaw } from '../../sources/shared/read-certificate.ts';
-import { isRecord } from '../../domain/values/record-field.ts';
 import type { Certificate, Source, SourceRecord } from '../../sources/source.ts';
 
 /** One value of a column, in the spelling of its first record. */

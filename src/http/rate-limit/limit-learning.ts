@@ -84,8 +84,9 @@ function isFrom(lease: Event['lease'], at: number | undefined): boolean {
 }
 
 /**
- * Guesses the limit in the state BLIND: what succeeded between two refusals, in a window of the time
- * between them, at most a typical one or the block. Each later one without a refusal allows one more.
+ * Guesses the limit in the state BLIND: what succeeded between two refusals, in a window of the
+ * time between them, at most a typical one or the block. Each later one without a refusal allows
+ * one more.
  */
 function guess(memory: LearnedLimits, nowMs: number, blockedMs: number): void {
   const { window, usage, isTold, mark } = memory;
@@ -186,7 +187,8 @@ function whatCameBack(
   if (left <= units(memory) - own) return 'nothing';
   const inTheMeantime = ((nowMs - mark.ms) * limit) / windowMs + 1.5;
   if (gain > inTheMeantime) return 'window';
-  // If nearly all came back, the window may have ended; before that, the gain was the reserved share.
+  // If nearly all came back, the window may have ended; before that, the gain was the reserved
+  // share.
   const isBefore = memory.reserve > 0 && !isDue;
   return isBefore || left < (units(memory) - 1) * 0.9 ? 'units' : 'nothing';
 }

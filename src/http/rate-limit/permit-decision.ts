@@ -113,7 +113,9 @@ export function mostAtOnce(memory: LearnedLimits, nowMs: number): number {
   return Math.max(1, mostInFlight(memory, spare, { nowMs, waiting: NEVER, sharers: 1 }));
 }
 
-const upTo = (leave: number): Allowance => (leave > 0 ? { leave, waitMs: 0 } : rest());
+function upTo(leave: number): Allowance {
+  return leave > 0 ? { leave, waitMs: 0 } : rest();
+}
 
 /** Returns the decision that nothing leaves for `waitMs`, or until a response arrives. */
 export function rest(waitMs = NEVER): Allowance {
@@ -190,7 +192,9 @@ const MOST_FOREIGN = 0.34;
 const SPARE = 2;
 
 /** Returns how many units are held back to notice early that capacity is back. */
-const sensorsOf = (limit: number): number => Math.min(4, Math.max(1, Math.round(limit * 0.02)));
+function sensorsOf(limit: number): number {
+  return Math.min(4, Math.max(1, Math.round(limit * 0.02)));
+}
 
 /** Returns when some of our own no longer count, with others and a window that opened short. */
 function someBackAt({ window, usage, mark, limit = 1 }: LearnedLimits): number {

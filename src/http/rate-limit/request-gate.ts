@@ -1,8 +1,8 @@
 /**
  * Makes requests wait for their route's budget, in a queue for each route. After a 429, the gate
  * waits and sends the request again, ahead of others with the same priority; for the caller this is
- * not a new attempt. Whenever something changes, it asks the budget how many may leave. So while one
- * waits, either another is in flight, or a timer runs, or the budget has promised to call.
+ * not a new attempt. Whenever something changes, it asks the budget how many may leave. So while
+ * one waits, either another is in flight, or a timer runs, or the budget has promised to call.
  */
 import pLimit, { type LimitFunction } from 'p-limit';
 import type { Clock, Random } from '../../domain/clock.ts';

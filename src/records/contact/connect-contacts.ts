@@ -96,8 +96,8 @@ export function connectContacts({
 /**
  * Returns the outcome of a change that must not be sent, because the plan's assumptions do not hold
  * any more. Throws the errors of the requests. A creation needs proof that the contact does not
- * exist, an opt_in a recent reading, a delete a reading just before it. An opt-out needs none, as it
- * can do no harm, unless it is for an old address and the contact may now have the new one.
+ * exist, an opt_in a recent reading, a delete a reading just before it. An opt-out needs none, as
+ * it can do no harm, unless it is for an old address and the contact may now have the new one.
  */
 async function precheck(
   access: ReadAccess,

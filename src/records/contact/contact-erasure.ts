@@ -12,8 +12,9 @@ type Contacts = Platform['contacts'];
 
 /**
  * Opts every contact with exactly this address out of each channel, configured or not, deletes it,
- * and checks the result. Reports each step before and once it is done. Returns whether it is certain
- * that none remains. Throws the requests' errors, and Unavailable while a contact is still there.
+ * and checks the result. Reports each step before and once it is done. Returns whether it is
+ * certain that none remains. Throws the requests' errors, and Unavailable while a contact is still
+ * there.
  */
 export async function erase(
   platform: Contacts,

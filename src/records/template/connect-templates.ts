@@ -154,8 +154,9 @@ async function send(
 }
 
 /**
- * Finds the outcome of an unanswered change: a creation by its exact name, others by id. One changed
- * since its creation counts as read late: what it shows may be an edit, not mere formatting.
+ * Finds the outcome of an unanswered change: a creation by its exact name, others by id. One
+ * changed since its creation counts as read late: what it shows may be an edit, not mere
+ * formatting.
  */
 async function recover(
   platform: Platform['templates'],

@@ -52,7 +52,9 @@ const observedBody = z.object({
 export type ObservedTemplate = z.infer<typeof observedBody>;
 export type ShownFields = ObservedTemplate['fields'];
 
-/** While a version stands that `undo` put back: its run, and what the source stated (null: none). */
+/**
+ * While a version stands that `undo` put back: its run, and what the source stated (null: none).
+ */
 const undone = z.object({ run: z.string(), source: z.string().nullable() });
 
 const recordedBody = z.object({

@@ -445,9 +445,8 @@ function readToken({ token = '', tokenFile }: HubspotOptions): string {
   if (tokenFile === undefined) return token;
   const text = smallText(tokenFile);
   if (isHeaderText(text.trim())) return text.trim();
-  throw new Invalid(`${tokenFile}: the file of the token holds no token`, {
-    fix: 'write it alone into it',
-  });
+  const fix = 'write it alone into it';
+  throw new Invalid(`${tokenFile}: the file of the token holds no token`, { fix });
 }
 
 const INTERVAL_MS = 10_000;

@@ -249,9 +249,8 @@ function readKey({ privateKey, privateKeyFile }: SalesforceOptions['auth']): Key
   }
   if (key?.asymmetricKeyType === 'rsa') return key;
   const what = key ? 'is no RSA key' : 'is no private key in PEM, or has a passphrase';
-  throw new Invalid(`the private key of the source ${what}`, {
-    fix: 'make one with openssl genrsa, and its certificate',
-  });
+  const fix = 'make one with openssl genrsa, and its certificate';
+  throw new Invalid(`the private key of the source ${what}`, { fix });
 }
 
 // Explains an error of the API in one line. The API's own words are not repeated, because they

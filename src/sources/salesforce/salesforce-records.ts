@@ -273,9 +273,8 @@ export async function describeShapes(
     const more = hints.length > 0 ? hints : [`fields found: ${listed([...new Set(all)])}`];
     const verb = objects.length > 1 ? 'have' : 'has';
     const what = `${objects.join(' and ')} ${verb} no field ${missing.map(quoted).join(', ')}`;
-    throw new Invalid(`${session.host}: ${[what, ...more].join('; ')}`, {
-      fix: 'correct the configuration, or let the user see the field',
-    });
+    const fix = 'correct the configuration, or let the user see the field';
+    throw new Invalid(`${session.host}: ${[what, ...more].join('; ')}`, { fix });
   }
   return found.map(([object, there]) => {
     const spellings = new Map(names.map((name) => [name, spellingOf(name, there)]));

@@ -146,9 +146,8 @@ export async function* readPages(paged: Paged): AsyncGenerator<Raw[][], undefine
     seen = new Set(marks);
     last = rows.at(-1);
     if (isLossy(last?.[relation.at.key])) {
-      throw new Invalid(`${session.name}: the key of a row is not UTF-8`, {
-        fix: 'name as key a column of numbers or plain letters',
-      });
+      const fix = 'name as key a column of numbers or plain letters';
+      throw new Invalid(`${session.name}: the key of a row is not UTF-8`, { fix });
     }
   }
 }

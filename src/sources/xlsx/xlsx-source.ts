@@ -112,9 +112,8 @@ async function* readRecords(
   }
   if (columns) return;
   if (headerRow !== undefined) throw noHeader(naming);
-  throw new Invalid(`${sheet.name} has no row with more than one cell`, {
-    fix: 'name another sheet in the source, or add a row of column names',
-  });
+  const fix = 'name another sheet in the source, or add a row of column names';
+  throw new Invalid(`${sheet.name} has no row with more than one cell`, { fix });
 }
 
 function namesIn({ number, cells }: SheetRow): NamingRow {
@@ -327,9 +326,8 @@ function notWorkbook(path: string, what = 'this is not an Excel workbook'): Inva
 }
 
 function locked(path: string): Invalid {
-  return new Invalid(`${path}: this is an old .xls workbook or has a password`, {
-    fix: 'save it as .xlsx without a password',
-  });
+  const fix = 'save it as .xlsx without a password';
+  return new Invalid(`${path}: this is an old .xls workbook or has a password`, { fix });
 }
 
 const OLD = Buffer.from('d0cf11e0a1b11ae1', 'hex');

@@ -170,7 +170,9 @@ function contactsOf(facts: PersonFacts, verdict: Verdict, channel: string): Obse
   return isOwnWord ? [...contacts, ...renamedTargets(facts.renamed, channel).contacts] : contacts;
 }
 
-/** Returns a change. `shown`: for a delete, what the contact showed if nothing is recorded of it. */
+/**
+ * Returns a change. `shown`: for a delete, what the contact showed if nothing is recorded of it.
+ */
 export function changeOf(
   key: Key,
   op: Op,
@@ -293,7 +295,8 @@ function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
     isUnseen && !isLost
       ? { shown: before?.shown, seenAt: before?.seenAt ?? 0 }
       : { shown: isAlone ? states.observed[0]?.fingerprint : undefined, seenAt: states.at };
-  // Until an operator's opt-out of a person who is gone is done, each full comparison decides again.
+  // Until an operator's opt-out of a person who is gone is done, each full comparison decides
+  // again.
   const isOperatorOut = rules.channels.some((channel) => operatorOut(channel) !== undefined);
   return {
     kind: 'contact',

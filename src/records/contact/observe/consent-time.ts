@@ -1,8 +1,8 @@
 /**
  * Reads when a person last made a consent statement. Consent must never look newer than it is, so
  * of several possible instants the earliest counts, and a text that cannot be read counts as none.
- * A time in the future when first read is wrong, and stays no evidence when its time comes. Combines
- * the records or contacts that share an address: the strictest wins.
+ * A time in the future when first read is wrong, and stays no evidence when its time comes.
+ * Combines the records or contacts that share an address: the strictest wins.
  */
 import { z } from 'zod';
 import { earliestInstant, parseDateFormat } from '../../../domain/values/local-time.ts';

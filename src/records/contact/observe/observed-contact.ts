@@ -138,7 +138,9 @@ export function unsettled({ settled: _, ...rest }: Membership): Membership {
   return rest;
 }
 
-/** Returns whether the CRM stated it after the opt-out can have been made, and not in the future. */
+/**
+ * Returns whether the CRM stated it after the opt-out can have been made, and not in the future.
+ */
 export function isNewer(
   consentAt: number | null,
   recorded: Membership | undefined,
@@ -168,7 +170,9 @@ export function isTheirs(membership: Membership | undefined): boolean {
   return membership?.is === 'opt_out' && membership.by === 'platform';
 }
 
-/** Returns the contacts of the person. One that is not proven to be gone counts as last observed. */
+/**
+ * Returns the contacts of the person. One that is not proven to be gone counts as last observed.
+ */
 export function contactsOf(
   seenNow: ObservedContact[],
   states: ContactStates,

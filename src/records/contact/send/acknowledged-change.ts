@@ -87,8 +87,8 @@ export function acknowledge(
 /**
  * Returns the row after a delete. The opt-outs remain if `undo` has deleted a contact that we
  * created, so that no run creates it again; if one of ours at an old address also applies to CRM
- * records with a new one, which the do-not-contact list does not have; and if another contact of the
- * address has one of ours, which would count as the person's without the row.
+ * records with a new one, which the do-not-contact list does not have; and if another contact of
+ * the address has one of ours, which would count as the person's without the row.
  */
 function afterDelete(
   before: RecordedRow | undefined,

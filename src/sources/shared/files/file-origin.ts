@@ -115,9 +115,8 @@ async function waitUntilQuiet(path: string, clock: Clock, signal: AbortSignal): 
     if (ageMs >= QUIET_MS && (previous === undefined || unchanged)) return state;
     if (ageMs < -QUIET_MS && unchanged) return state;
     if (clock.monotonic() >= until) {
-      throw new Busy(`${path}: the file is still being written`, {
-        fix: 'run again when it is done',
-      });
+      const fix = 'run again when it is done';
+      throw new Busy(`${path}: the file is still being written`, { fix });
     }
     previous = state;
     const restMs = ageMs < QUIET_MS ? QUIET_MS - ageMs : QUIET_MS;
@@ -335,9 +334,8 @@ async function fetchFile(
 
 function faultOf({ status, headers }: Download, host: string): Error | undefined {
   if (status === 404 || status === 410) {
-    return new Invalid(`${host} has no such file (${status})`, {
-      fix: 'correct path of the source',
-    });
+    const fix = 'correct path of the source';
+    return new Invalid(`${host} has no such file (${status})`, { fix });
   }
   if (status >= 500 || status === 408 || status === 425) {
     return new Unavailable(`${host} answered ${status}`, { acted: 'no', status });
@@ -349,9 +347,8 @@ function faultOf({ status, headers }: Download, host: string): Error | undefined
   }
   const encoding = headers['content-encoding'] ?? 'identity';
   if (/^(x-gzip|gzip|identity)$/i.test(encoding)) return undefined;
-  return new Invalid(`${host} packs the file as it was not asked to`, {
-    fix: 'have it use gzip or nothing',
-  });
+  const fix = 'have it use gzip or nothing';
+  return new Invalid(`${host} packs the file as it was not asked to`, { fix });
 }
 
 /**
