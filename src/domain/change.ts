@@ -30,7 +30,7 @@ export interface Change {
   guard?: GuardClass | undefined;
   /** Kept for the audit log. It is no part of the plan's hash. */
   why?: ChangeReason | undefined;
-  /** What the platform shows before the change, as JSON text, if it overwrites it; for `undo`. */
+  /** What the platform shows and the change overwrites, as JSON text, for `undo`. Not hashed. */
   before?: string | undefined;
 }
 
@@ -38,6 +38,7 @@ export interface Change {
 export interface ChangeReason {
   /** The id of the rule or gate that asks for the change. */
   rule: string;
+  /** What the CRM states about the part: `opt_in`, `opt_out`, `gone`; undefined if nothing. */
   says?: string | undefined;
   /** When the person stated that, according to the CRM, in milliseconds since the epoch. */
   statedAt?: number | undefined;

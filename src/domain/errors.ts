@@ -149,6 +149,7 @@ export class RateLimited extends ExpectedError {
 
 interface Refusal {
   status: number;
+  /** The reason in the platform's words; '' if it gives none. */
   why: string;
   /** How to fix it; '' if no fix is known. */
   fix: string;

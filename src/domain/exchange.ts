@@ -6,6 +6,7 @@ export interface Request {
   method: Method;
   /** The path and query, starting with a slash; appended to the base address. */
   path: string;
+  /** With names in lower case. */
   headers: Record<string, string>;
   body?: string;
 }

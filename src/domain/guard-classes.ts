@@ -33,6 +33,7 @@ interface GuardRow<Id extends string = string, Key extends string = string> {
    *                 creation
    */
   exempt: readonly Exemption[];
+  /** Whether changes that an earlier run held count when new ones are judged. */
   countsHeld: boolean;
   /**
    * The patterns of an accident for which changes are held below the limit.
@@ -227,6 +228,7 @@ function keyed<T>(entries: readonly (readonly [string, T])[]): Record<string, T>
 export interface Limit {
   /** The percentage of the records that the class covers (`population`), 0 to 100. */
   percent: number;
+  /** The number of records that always pass. */
   floor: number;
   /** Only for classes with `holdFor`; in milliseconds. */
   holdForMs?: number | undefined;

@@ -19,6 +19,7 @@ export interface OptOutReport {
   readonly email: string;
   /** The CRM's id of the record; '' if it has none. */
   readonly crmId: string;
+  /** The id of the channel; '*' for all mail. */
   readonly channel: string;
   readonly cause: ReturnCause;
   /** The opt-out happened after this time (null if unknown) and not later than `by`. */

@@ -8,6 +8,7 @@ interface RetrySchedule {
   firstMs: number;
   factor: number;
   longestMs: number;
+  /** The number of tries, including the first. */
   tries: number;
   /** full: from 0 to the whole delay, at random. half: from half of it to one and a half times. */
   jitter: 'none' | 'full' | 'half';

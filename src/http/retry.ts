@@ -27,6 +27,7 @@ export const resend = {
 interface RetryOptions {
   clock: Clock;
   random: Random;
+  /** Including the first one. */
   maxAttempts?: number | undefined;
   /** Ends the waits between attempts. */
   signal?: AbortSignal | undefined;

@@ -12,6 +12,7 @@ import { setDeadline } from './system-clock.ts';
 const LARGEST_ANSWER = 16 * 1024 * 1024;
 
 export interface SendOptions {
+  /** The base URL; its path is prepended to the path of every request. */
   url: string;
   /** The time limit for one request, from the wait for a connection to the end of the body. */
   timeoutMs: number;

@@ -20,6 +20,7 @@ export interface CallOptions {
   /** Called with the answer to each attempt. */
   answered?: ((answer: Answer) => void) | undefined;
   priority?: Priority | undefined;
+  /** The address of the person that the call is about, for a log. It is not sent. */
   person?: string | undefined;
 }
 

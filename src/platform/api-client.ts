@@ -180,6 +180,7 @@ function sessionToken(text: string): string {
 }
 
 interface ContactFilter {
+  /** A part of the address. `%` and `_` may act as wildcards, so compare what comes back. */
   search?: string | undefined;
   status?: z.infer<typeof contactStatus> | undefined;
 }
@@ -187,6 +188,7 @@ interface ContactFilter {
 /** The query for one page, whose defaults the specification does not tell for sure. */
 interface ContactQuery extends ContactFilter {
   page: number;
+  /** The page size, from 1 to 100; pages count from 1. */
   limit: number;
   /** Leaves out names, properties and groups, which take as long to parse as all the rest. */
   brief?: boolean | undefined;

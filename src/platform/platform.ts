@@ -58,7 +58,9 @@ export interface PlatformOptions {
   reserve?: number | undefined;
   /** Creates each route's budget. By default, it is learned from this client's responses alone. */
   budgetOf?: BudgetOf | undefined;
+  /** Called when a route returns nothing but 429s, and when a request succeeds again. */
   stuck?: ((told: Stuck) => void) | undefined;
+  /** The number of attempts for one request; 429s do not count. The default is 4. */
   maxAttempts?: number | undefined;
   /** Ends everything that is waiting or in flight. */
   signal?: AbortSignal | undefined;
@@ -77,6 +79,7 @@ export interface ConnectedPlatform extends Platform {
   /** Returns how many requests have left so far, including 429s. */
   requests(): Counts;
   limits(): Record<string, RouteLimit>;
+  /** The platform's time in epoch milliseconds, by the newest Date; undefined without any. */
   platformNow(): number | undefined;
   /** The same platform with precedence. It counts its requests; `record` gets its attempts. */
   urgent(record?: PlatformOptions['record']): Platform & { requests(): Counts };

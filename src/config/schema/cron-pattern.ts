@@ -79,6 +79,7 @@ function parse(pattern: string, local: number) {
 
 type Zone = ReturnType<typeof zoneOf>;
 
+/** Returns the clock of a zone. Moments and times of day are in epoch milliseconds. */
 function zoneOf(timezone: string) {
   const offset = (at: number): number => offsetAt(at, timezone);
   const change = (before: number, after: number): number => {

@@ -18,7 +18,9 @@ export interface Budget {
   decide(nowMs: number, waiting: number): Allowance;
   ticket(nowMs: number): Ticket;
   answer(ticket: Ticket, seen: Observation, nowMs: number): void;
+  /** Records that a request left and no response arrived. */
   lose(ticket: Ticket, nowMs: number): void;
+  /** Records that a request did not leave after all. */
   withdraw(ticket: Ticket): void;
   limit(): RouteLimit;
 }

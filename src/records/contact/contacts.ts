@@ -50,6 +50,7 @@ export interface ListingPage {
 /** A page of the listing, in canonical forms. */
 export interface Page {
   rows: ObservedContactRow[];
+  /** As stated by the platform; never trusted on its own. */
   total: number;
   /** When the platform responded, by its own clock, in milliseconds since the epoch. */
   date: number | undefined;

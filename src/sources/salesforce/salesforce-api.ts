@@ -230,6 +230,7 @@ function signClaim({ url, auth }: SalesforceOptions, nowMs: number): string {
   return `${text}.${signature.toString('base64url')}`;
 }
 
+/** Parses the key. The error has no cause, because the cause may quote the key. */
 function readKey({ privateKey, privateKeyFile }: SalesforceOptions['auth']): KeyObject {
   // A variable that cannot contain line breaks often contains \n instead.
   let pem = privateKey?.replaceAll('\\n', '\n');

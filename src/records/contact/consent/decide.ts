@@ -267,6 +267,7 @@ function hasEarly({ desired }: ContactStates): boolean {
   return desired.some(({ value }) => value.early === true);
 }
 
+/** Returns the row to record. `isSettled`: no new decision until something changes. */
 function noteOf(facts: PersonFacts, isSettled: boolean): RecordedRow {
   const { states, rules, recorded, shown, renamed, now, operatorOut } = facts;
   const isUnseen = states.observed.length === 0 && states.sight === 'assumed';

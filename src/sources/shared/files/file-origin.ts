@@ -189,6 +189,7 @@ export interface Origin {
 /** An opened file. It can be read once, from its first byte to its last. */
 export interface Opened {
   reading: string;
+  /** As they are stored. Throws Unavailable if they break off. */
   bytes: AsyncIterable<Buffer>;
   size?: number;
   /** Returns the signs that bytes are missing. `whole` states whether they were read to the end. */

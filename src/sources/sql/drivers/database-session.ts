@@ -42,6 +42,7 @@ export interface Session {
   /** The time of the database's clock before the state was fixed, in epoch milliseconds. */
   readonly now: number;
   quote(name: string): string;
+  /** Returns the placeholder for value `number` (from 1) in a comparison with a column. */
   place(number: number, column?: Column): string;
   time(at: number): string;
   /** Returns an expression that compares exact bytes, whatever the database considers equal. */
