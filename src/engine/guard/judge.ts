@@ -179,11 +179,14 @@ const reasons: readonly Reason[] = [
   {
     about: 'class',
     applies: ({ of }) => guardRows[of].withoutHeldOf !== undefined,
-    judge: (judging) =>
-      eachRange(judging, ({ keepOut }, range) => {
-        const by = guardRows[judging.of].withoutHeldOf;
-        if (by) keepOut({ ...range, by });
-      }),
+    *judge(judging) {
+      const { round, of } = judging;
+      const { run, cause, hasHolds } = round;
+      const by = guardRows[of].withoutHeldOf;
+      const isAboutOne = cause === 'run' && hasHolds && onlyKey(run) !== undefined;
+      if (!by || (!isAboutOne && run.snapshot.guarded.countHeld(by) === 0)) return;
+      yield* eachRange(judging, ({ keepOut }, range) => keepOut({ ...range, by, isAboutOne }));
+    },
   },
   {
     about: 'class',

@@ -15,6 +15,22 @@ import { apartMs } from '../../domain/clock.ts';
 export const timed = [...timedGuards].map((id) => `'${id}'`).join(', ');
 
 /**
+ * Selects the keys that the record in a row of `table` has or had, and those of its contact, so
+ * that nobody is somebody else after a change of address. With a plain join, SQLite would scan all
+ * ids.
+ */
+export function everKeys(table: string): string {
+  return `select ${table}.key union
+    select o.key from temp.staged d cross join origin o on o.kind = d.kind and o.id = d.id
+    where d.kind = ${table}.kind and d.key = ${table}.key and d.id <> ''
+    union
+    select r.key from recorded r indexed by recorded_by_id
+    where r.kind = ${table}.kind and r.id = ${table}.target
+    union
+    select n.key from renamed n where n.kind = ${table}.kind and n.id = ${table}.target`;
+}
+
+/**
  * Returns an SQL condition: something holds the record in a row of `table`, or, if the class has a
  * holding time, this part of it.
  */

@@ -16,7 +16,7 @@ import { type Guarded, isGuarded, most, rangesBy, type RecordName } from '../dat
 import type { Statements } from '../database/prepared-statements.ts';
 import { approvalCounterIn, orderColumn } from '../tables/journal.ts';
 import { apartMs, type BothTimes } from '../../domain/clock.ts';
-import { began, type Began, isApproving, isRejected, wishIn, timed } from './hold-sql.ts';
+import { began, type Began, everKeys, isApproving, isRejected, wishIn, timed } from './hold-sql.ts';
 
 /** When something begins to wait, and the run that holds it. */
 interface NewHold extends BothTimes {
@@ -155,16 +155,6 @@ export function holdsIn(db: Statements) {
   return { ...waitingIn(db), ...plansIn(db), ...decisionsIn(db), ...endingIn(db) };
 }
 
-/** The former keys of the record of a row `w`. With a plain join, SQLite would scan all ids. */
-const formerKeys = `
-  select w.key union
-  select o.key from temp.staged d cross join origin o on o.kind = d.kind and o.id = d.id
-  where d.kind = w.kind and d.key = w.key and d.id <> ''
-  union
-  select r.key from recorded r indexed by recorded_by_id where r.kind = w.kind and r.id = w.target
-  union
-  select n.key from renamed n where n.kind = w.kind and n.id = w.target`;
-
 const content = 'guard, kind, key, op, part, target, body, stated, withdraws';
 
 /** The changes that this run holds, in the form of `hold`. */
@@ -186,7 +176,7 @@ function waitingIn(db: Statements) {
   const earlier = (column: string) => `(select min(s.${column}) from hold s
     where @undoes = '' and s.ended_at is null and s.undoes = '' and s.guard = w.guard
       and s.kind = w.kind and (s.part = w.part or s.guard not in (${timed}))
-      and s.key in (${formerKeys}))`;
+      and s.key in (${everKeys('w')}))`;
   const hold = db.run<Guarded & NewHold>(
     `insert into hold (${content}, ids, undoes, is_listed, at, platform_at)
      select ${content.replaceAll(/\w+/g, 'w.$&')},
@@ -530,6 +520,12 @@ function decisionsIn(db: Statements) {
       endOld(of);
       unsignOld(of);
     },
+    /** Sets the times of decisions that are ahead of `at` to it, because a clock was set back. */
+    mendDecisions: db.run<{ at: number }>(
+      'update decision set at = @at where at > @at and ended_at is null',
+    ),
+    /** Drops the signatures that a clock ahead of `at` has made. */
+    unsignAhead: db.run<{ at: number }>('delete from approval_signature where at > @at'),
     /** Ends, at `at`, the rejections from `before` or earlier; both in epoch milliseconds. */
     endRejections: db.run<{ before: number; at: number }>(
       `update decision set ended_at = @at
@@ -597,8 +593,8 @@ function endingIn(db: Statements) {
     or exists (select 1 from change o indexed by change_by_key
       where o.kind = hold.kind and o.key = hold.key and o.state in ('sent', 'unknown'))
     or exists (select 1 from temp.judged t indexed by judged_by_key
-      where t.kind = hold.kind and t.key = hold.key and t."is" = 'held'
-        and (${keptOut.join(' or ')})))`;
+      where t.kind = hold.kind and t."is" = 'held' and (${keptOut.join(' or ')})
+        and t.key in (${everKeys('hold')})))`;
   const isPlanned = `(${isJudged('held', 'passed', 'rejected', 'deferred')} or ${isUnsure})`;
   const change = `from change c indexed by change_by_key
     where c.kind = hold.kind and c.key = hold.key and c.part = hold.part

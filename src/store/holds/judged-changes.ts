@@ -18,6 +18,7 @@ import { type Statements, withoutNull } from '../database/prepared-statements.ts
 import { orderColumn } from '../tables/journal.ts';
 import {
   type Began,
+  everKeys,
   isApproving,
   isOver,
   isShown,
@@ -303,11 +304,24 @@ function holdingIn(db: Statements) {
     ),
     /** Returns whether a change of the journal is made at any time. */
     isUrgent: db.has<[seq: number]>(`select 1 from change where seq = ? and ${isUrgent('change')}`),
-    /** Removes the changes of a range from the plan if a change of the record in `by` is held. */
-    keepOut: db.run<Guarded & { by: GuardClass }>(
-      `delete from temp.planned where ${isGuarded} and exists (
-         select 1 from temp.judged w where w."is" = 'held'
-           and w.guard = @by and w.kind = planned.kind and w.key = planned.key)`,
+    /**
+     * Removes the changes of a range from the plan if a change of the same person in `by` is held,
+     * under any address. `isAboutOne`: the run reads few records, so that what earlier runs held
+     * under another address counts, unless the run has read its records and decided about it.
+     */
+    keepOut: db.run<Guarded & { by: GuardClass; isAboutOne: boolean }>(
+      `delete from temp.planned where ${isGuarded} and (
+         exists (select 1 from temp.judged w indexed by judged_by_guard
+           where w.guard = @by and w.kind = planned.kind and w."is" = 'held'
+             and w.key in (${everKeys('planned')}))
+         or @isAboutOne and exists (select 1 from hold s indexed by hold_open
+           where s.guard = @by and s.kind = planned.kind and s.ended_at is null
+             and s.undoes = '' and s.key <> planned.key and s.key in (${everKeys('planned')})
+             and not (exists (
+               select 1 from temp.candidate c where c.kind = s.kind and c.key = s.key)
+               and not exists (
+                 select 1 from json_each(s.ids) i where i.value not in (
+                   select d.id from temp.staged d where d.kind = s.kind)))))`,
     ),
     /** Yields the key ranges of the held changes of a class. */
     heldRanges: rangesBy(db, {

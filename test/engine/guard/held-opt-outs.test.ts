@@ -242,6 +242,49 @@ describe('a person whose opt-out is held', () => {
   });
 });
 
+describe('a person whose opt-out is held is opted in nowhere under another address', () => {
+  const moved = 'moved@example.com';
+  const news = { email: moved, ch_product: 'yes' };
+
+  /** A record of one of them has a new address, or the contact has that of another record. */
+  test.each([
+    ['the record', 'full', allOut().toSpliced(3, 1, { ...person(3), ch_news: 'no', ...news })],
+    ['the record', 'fast', allOut().toSpliced(3, 1, { ...person(3), ch_news: 'no', ...news })],
+    ['the other record', 'full', [...allOut(), { id: '9', ...news }]],
+    ['the other record', 'event', [...allOut(), { id: '9', ...news }]],
+    ['the contact', 'full', [...allOut(), { id: '8', ...news }]],
+    ['the contact', 'event', [...allOut(), { id: '8', ...news }]],
+  ] as const)('that %s has in a run: %s', async (which, mode, people) => {
+    const stage = await subscribed({ path: snapshotPath() });
+    exportOf(stage, [...allOut(), { id: '9', email: person(3).email }]);
+    expect(await stage.sync()).toMatchObject(held(20));
+    if (which === 'the contact') {
+      stage.emulator.dashboard.editContact(person(3).email, { email: moved });
+    }
+    exportOf(stage, [...people]);
+    const id = which === 'the contact' ? '8' : '9';
+    if (mode === 'event') await stage.clock.run(stage.one(id));
+    else expect(await stage.sync({ mode })).toMatchObject(held(20));
+    expect(stage.writes()).toEqual([]);
+    await stage.clock.advance(73 * hour);
+    await stage.sync();
+    expect((await stage.sync()).status).toBe('done');
+    const product = stage.emulator.world
+      .contact(moved)
+      ?.channels.find(({ id }) => id === 'ch_product');
+    expect(product?.subscription).toBe('opt_in');
+  });
+
+  test('until the CRM withdraws the opt-out', async () => {
+    const stage = await subscribed({ path: snapshotPath() });
+    exportOf(stage, allOut());
+    await stage.sync();
+    exportOf(stage, allOut().toSpliced(3, 1, { ...person(3), ...news }));
+    await stage.clock.run(stage.one('1003'));
+    expect(stage.emulator.world.contact(moved)?.channels).toHaveLength(2);
+  });
+});
+
 describe('the guard does not hold', () => {
   test('an opt-out that an earlier run let through and could not send', async () => {
     const stage = await subscribed();
