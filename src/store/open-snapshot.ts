@@ -14,6 +14,7 @@ import {
 } from './database/database-access.ts';
 import { fenceIn, type Token } from './database/writer-lease.ts';
 import { copiedKey, metaIn } from './database/meta-table.ts';
+import { holdsIn } from './holds/holds.ts';
 import { isCurrent, migrate, versionOf } from './database/schema.ts';
 import { statementsOf, transactionsOf } from './database/prepared-statements.ts';
 import { stagingTables } from './staging/staging-tables.ts';
@@ -156,7 +157,13 @@ function snapshotOf(
     transaction: (work) => within(() => immediate(() => checked(work)), work),
     copy: async (file, { at, signal }) => {
       const note = (copy: Database.Database): void => {
-        if (at !== undefined) metaIn(statementsOf(copy)).set(copiedKey, String(at));
+        if (at === undefined) return;
+        const statements = statementsOf(copy);
+        const { mendDecisions, unsignAhead } = holdsIn(statements);
+        metaIn(statements).set(copiedKey, String(at));
+        // All of them are older than the copy, whatever their clocks showed.
+        mendDecisions({ at });
+        unsignAhead({ at });
       };
       return copyOf(db, file, { signal, note });
     },

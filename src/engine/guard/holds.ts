@@ -140,7 +140,8 @@ export function keepPlan(run: RunContext, plan: string | undefined): void {
 
 /**
  * Approves what remains of the plan that `approve` names, if any, and ends old rejections, and
- * approvals from before a restored backup. Returns the approvals in force, and notes about others.
+ * approvals from before a restored backup. A decision made under a clock that was ahead lasts as
+ * long as one that is made now. Returns the approvals in force, and notes about others.
  */
 export function approvalsOf(
   { snapshot, writes, clock, approvers, undo }: RunContext,
@@ -148,6 +149,7 @@ export function approvalsOf(
 ) {
   const { holds, transaction } = snapshot;
   const at = clock.now();
+  if (writes) transaction(() => holds.mendDecisions({ at }));
   if (writes && holds.rejections().length > 0)
     transaction(() => holds.endRejections({ at, before: at - rejectedForMs }));
   const restored = endRestored(snapshot, { approvers, now: at }, { writes });

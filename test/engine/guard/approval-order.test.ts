@@ -134,6 +134,20 @@ test('an approval is given again after another one was given while the clock was
   expect((await run(flagged(all))).applied).toMatchObject({ opt_in: 4 });
 });
 
+test('an approval ends after seven days, although it was given under a clock that was ahead', async () => {
+  const { stage, clock, run, approve } = await arranged();
+  await run(out, fast);
+  const { plan } = await run(all);
+  clock.aheadMs = 365 * 24 * hour;
+  await approve(plan);
+  clock.aheadMs = 0;
+  Object.assign(stage.certificate, { complete: false, why: 'cut short', fix: 'mend it' });
+  await run(all);
+  await stage.clock.advance(8 * 24 * hour);
+  Object.assign(stage.certificate, { complete: true });
+  expect(await run(all, fast)).toMatchObject({ applied: { opt_in: 0 }, held: { opt_in: 4 } });
+});
+
 test('a rejection ends with the wish, although it was given under a clock that was ahead', async () => {
   const { stage, clock, run } = await arranged();
   await run(out, fast);

@@ -171,16 +171,21 @@ test('a contact made since the backup is adopted long after it, and nobody depar
 describe('an approval from before a restored backup', () => {
   const decision = (stage: Stage) => ({ at: stage.clock.now(), by: 'anna', reason: 'looked' });
 
-  /** Four are flagged, which is too many; it is approved, and then the backup is made. */
-  async function approved() {
+  /**
+   * Four are flagged, which is too many; it is approved by a clock that is `aheadMs` ahead, and
+   * then the backup is made.
+   */
+  async function approved(aheadMs = 0) {
     const folder = scratchFolder();
     const [path, copy] = [join(folder, 'snapshot.sqlite'), join(folder, 'backup.sqlite')];
     const stage = await mirrored({ path });
     exportOf(stage, [...[0, 1, 2, 3].map(flag), ...range(4, 20)]);
     const { plan } = await stage.sync();
-    const decide = (what: typeof approvePlan) =>
-      what(stage.snapshot, { plan, only: {}, decision: decision(stage) });
-    decide(approvePlan);
+    const decide = (what: typeof approvePlan, ahead = 0) => {
+      const { at, ...who } = decision(stage);
+      return what(stage.snapshot, { plan, only: {}, decision: { at: at + ahead, ...who } });
+    };
+    decide(approvePlan, aheadMs);
     const never = new AbortController();
     const at = stage.clock.now();
     (await stage.snapshot.copy(copy, { at, signal: never.signal })).name();
@@ -194,25 +199,28 @@ describe('an approval from before a restored backup', () => {
     return { stage, plan, decide, restore };
   }
 
-  test('releases nothing that was rejected after the backup, and a note says so', async () => {
-    const { stage, plan, decide, restore } = await approved();
-    decide(rejectPlan);
-    restore();
-    for (const writes of [false, true]) {
-      expect(await stage.sync({ restored: true, writes })).toMatchObject({
-        status: 'held',
-        contacts: { held: { delete: 4 } },
-        reasons: expect.arrayContaining([
-          `the approval of ${plan} is older than the restored backup, and releases nothing ` +
-            `→ if it is still right, \`crm-mirror approve ${plan}\``,
-        ]),
-      });
-    }
-    // The mark of the backup is dropped, and the approval stays ended.
-    stage.snapshot.transaction(() => stage.snapshot.meta.drop('copied-at'));
-    expect((await stage.sync()).contacts.held.delete).toBe(4);
-    expect(deletes(stage)).toBe(0);
-  });
+  test.each([0, 2, 1000])(
+    'releases nothing that was rejected after the backup, and a note says so (%i hours ahead)',
+    async (ahead) => {
+      const { stage, plan, decide, restore } = await approved(ahead * hour);
+      decide(rejectPlan);
+      restore();
+      for (const writes of [false, true]) {
+        expect(await stage.sync({ restored: true, writes })).toMatchObject({
+          status: 'held',
+          contacts: { held: { delete: 4 } },
+          reasons: expect.arrayContaining([
+            `the approval of ${plan} is older than the restored backup, and releases nothing ` +
+              `→ if it is still right, \`crm-mirror approve ${plan}\``,
+          ]),
+        });
+      }
+      // The mark of the backup is dropped, and the approval stays ended.
+      stage.snapshot.transaction(() => stage.snapshot.meta.drop('copied-at'));
+      expect((await stage.sync()).contacts.held.delete).toBe(4);
+      expect(deletes(stage)).toBe(0);
+    },
+  );
 
   test('is given again, also before the first run', async () => {
     const { stage, decide, restore } = await approved();
