@@ -29,7 +29,7 @@ function open(...statements: readonly string[]): Snapshot {
     db.exec(
       `insert into recorded values ('${kind}', '${key}', 'con_${id}', 'created', '{}', null, 'f', 1);
        insert into origin values ('${kind}', '${id}', '${key}', 0);
-       insert into stated values ('${kind}', '${key}', '${id}', 'ch_news', 'opt_out', null, 'news');`,
+       insert into stated values ('${kind}', '${key}', '${id}', 'ch_news', 'opt_out', null, 'news', null);`,
     );
   }
   for (const statement of statements) db.exec(statement);
@@ -91,8 +91,11 @@ test.each([
   ['has stated an opt-in', `update stated set says = 'opt_in' where key = '${ann}'`],
   ['has stated it by another field', `update stated set stated_by = 'x' where key = '${ann}'`],
   ['was gone', `update stated set gone_at = 1 where key = '${ann}'`],
-  ['has stated it as another record', contact('stated', `'9', 'ch_news', 'opt_out', null, 'news'`)],
-  ['had another id', contact('stated', `'9', 'ch_news', 'opt_in', 1, null`)],
+  [
+    'has stated it as another record',
+    contact('stated', `'9', 'ch_news', 'opt_out', null, 'news', null`),
+  ],
+  ['had another id', contact('stated', `'9', 'ch_news', 'opt_in', 1, null, null`)],
   ['was absent', contact('absence', `1, 1, 1, 'r', 1, null, 0, null`)],
   ['has a duplicate', contact('twin', `'9'`)],
   ['is the duplicate of somebody', `insert into twin values ('${kind}', 'x@example.com', '1')`],
@@ -118,7 +121,7 @@ test.each([
 });
 
 test('leaves aside what a channel stated that the mirror has no more', () => {
-  const other = contact('stated', `'1', 'ch_old', 'opt_in', null, null`);
+  const other = contact('stated', `'1', 'ch_old', 'opt_in', null, null, null`);
   expect(read(open(other), record(), bobs).staged).toEqual([]);
 });
 

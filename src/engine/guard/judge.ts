@@ -181,11 +181,15 @@ const reasons: readonly Reason[] = [
     applies: ({ of }) => guardRows[of].withoutHeldOf !== undefined,
     *judge(judging) {
       const { round, of } = judging;
-      const { run, cause, hasHolds } = round;
+      const { run, cause, hasHolds, verdict } = round;
       const by = guardRows[of].withoutHeldOf;
       const isAboutOne = cause === 'run' && hasHolds && onlyKey(run) !== undefined;
       if (!by || (!isAboutOne && run.snapshot.guarded.countHeld(by) === 0)) return;
-      yield* eachRange(judging, ({ keepOut }, range) => keepOut({ ...range, by, isAboutOne }));
+      // Only this run sees a swap, so that it holds what the next ones could not judge.
+      const isSwap = verdict.held.get(of)?.by === 'swap';
+      yield* eachRange(judging, ({ keepOut, holdKeptOut }, range) => {
+        (isSwap ? holdKeptOut : keepOut)({ ...range, by, isAboutOne });
+      });
     },
   },
   {

@@ -111,7 +111,7 @@ export async function storeStated(
 ): Promise<void> {
   const { ranges, staging, stated, transaction } = run.snapshot;
   const isAny = run.doNotContact.erased() !== undefined;
-  const certified = findings.certified && run.selection === undefined;
+  const certified = findings.certified && run.selection === undefined && !run.quarantined;
   const whole = findings.whole && onlyKey(run) === undefined;
   const isErased = (key: Key): boolean =>
     run.doNotContact.concerning(identityOf(run, key)).some(({ cause }) => cause === 'erasure');
@@ -122,5 +122,9 @@ export async function storeStated(
     const but = [...supersededKeys(run), ...erased];
     const reading = { but, certified, whole, ofRest, mapping, at: run.clock.now() };
     transaction(() => stated.store(range, reading));
+  }
+  if (!certified || onlyKey(run) !== undefined || !stated.isAnyTurned()) return;
+  for await (const range of inTurns(run, ranges.ofStated('contact'))) {
+    transaction(() => stated.settleTurned(range));
   }
 }

@@ -50,9 +50,11 @@ const schema = `
   -- What each record of the source stated, and by which fields (tables/stated-consents.ts).
   create table stated (
     kind text not null, key text not null, id text not null, part text not null,
-    says text not null, gone_at integer, stated_by text, primary key (kind, key, id, part)
+    says text not null, gone_at integer, stated_by text, was_in integer,
+    primary key (kind, key, id, part)
   ) without rowid;
   create index stated_opt_out on stated (kind, id, part) where says = 'opt_out';
+  create index stated_was_in on stated (kind, key) where was_in is not null;
   create index stated_gone on stated (gone_at) where gone_at is not null;
 
   -- The length of an absence is the sum of steps measured by the slower of two clocks.

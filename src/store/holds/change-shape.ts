@@ -146,13 +146,23 @@ function turnsIn(db: Statements) {
              and ${stated('planned', 'planned.part', "= 'none'")}
              and not ${stated('planned', 'planned.part', "<> 'none'")})`),
     ),
-    /** Counts the records of which the source had stated an opt-in, and now states `to` instead. */
+    /**
+     * Counts the records of which the source had stated an opt-in, and now states `to` instead,
+     * also those of which incomplete readings since then have stored it.
+     */
     turnedOut: db.all<InParts & { to: NotIn }, Counts[number]>(
       countedByPart(`select d.key, c.key part
          from temp.desired d, json_each(d.body, '$.channels') c
          where ${inRange('d')} and c.key ${isPart}
            and ${stated('d', 'c.key', "= 'opt_in'")} and not ${stated('d', 'c.key', "= 'opt_out'")}
-         group by d.key, c.key having max(coalesce(c.value, 'none')) = @to`),
+         group by d.key, c.key having max(coalesce(c.value, 'none')) = @to
+         union all
+         select s.key, s.part from stated s
+         where ${inRange('s')} and s.was_in is not null and s.says = @to and s.gone_at is null
+           and s.part ${isPart} and (
+             not exists (select 1 from temp.staged d where d.kind = s.kind and d.key = s.key)
+             or exists (select 1 from temp.desired d, json_each(d.body, '$.channels') c
+               where d.kind = s.kind and d.key = s.key and c.key = s.part and c.value = @to))`),
     ),
     /** Counts the records of which the source has stated an opt-in or an opt-out. */
     stating: db.all<InParts, Counts[number]>(

@@ -103,13 +103,16 @@ const approval = `(
         and exists (select 1 from decision u where u.id = c.approved))
   order by d.number desc limit 1)`;
 
+/** A range of changes, and what the condition compares them with. */
+type ToJudge = Guarded & { by?: string; keys?: readonly Key[]; isAboutOne?: boolean };
+
 /** Returns a function that judges the changes of a range that match a condition. It counts them. */
 function judging(db: Statements, is: 'passed' | 'held' | 'rejected' | 'deferred', which: string) {
   // Only what is held is stored, and named by its content.
   const sent = is === 'held' ? 'target, body' : "null, ''";
   const by = { passed: 'approved', held: 'null', rejected: 'null', deferred: '@by' }[is];
   const those = `from temp.planned where ${isGuarded} and ${which}`;
-  const copy = db.run<Guarded & { by?: string; keys?: readonly Key[] }>(
+  const copy = db.run<ToJudge>(
     `insert into temp.judged
        (guard, kind, key, op, part, target, body, phase, stated, withdraws, "is", by)
      select guard, kind, key, op, part, ${sent}, phase, ${isStated('planned')},
@@ -121,8 +124,7 @@ function judging(db: Statements, is: 'passed' | 'held' | 'rejected' | 'deferred'
       ? `update temp.planned set held = 1 where ${isGuarded} and ${which}`
       : `delete ${those}`,
   );
-  return (guarded: Guarded & { by?: string; keys?: readonly Key[] }): number =>
-    copy(guarded) === 0 ? 0 : settle(guarded);
+  return (guarded: ToJudge): number => (copy(guarded) === 0 ? 0 : settle(guarded));
 }
 
 /** Prepares the statements about changes that something may hold back. */
@@ -282,6 +284,18 @@ export interface SentChange {
 /** Holds changes, or leaves them to a later run. */
 function holdingIn(db: Statements) {
   const left = `held = 0 and not ${isUrgent('planned')}`;
+  const isOther = `s.key <> planned.key and s.key in (${everKeys('planned')})`;
+  const isDecided = `exists (
+      select 1 from temp.candidate c where c.kind = s.kind and c.key = s.key)
+    and not exists (select 1 from json_each(s.ids) i where i.value not in (
+      select d.id from temp.staged d where d.kind = s.kind))`;
+  const isKeptOut = `(
+    exists (select 1 from temp.judged w indexed by judged_by_guard
+      where w.guard = @by and w.kind = planned.kind and w."is" = 'held'
+        and w.key in (${everKeys('planned')}))
+    or @isAboutOne and exists (select 1 from hold s indexed by hold_open
+      where s.guard = @by and s.kind = planned.kind and s.ended_at is null and s.undoes = ''
+        and ${isOther} and not (${isDecided})))`;
   return {
     /** Removes the changes of a range from the plan that somebody has rejected. */
     reject: judging(db, 'rejected', isRejected),
@@ -310,19 +324,10 @@ function holdingIn(db: Statements) {
      * under another address counts, unless the run has read its records and decided about it.
      */
     keepOut: db.run<Guarded & { by: GuardClass; isAboutOne: boolean }>(
-      `delete from temp.planned where ${isGuarded} and (
-         exists (select 1 from temp.judged w indexed by judged_by_guard
-           where w.guard = @by and w.kind = planned.kind and w."is" = 'held'
-             and w.key in (${everKeys('planned')}))
-         or @isAboutOne and exists (select 1 from hold s indexed by hold_open
-           where s.guard = @by and s.kind = planned.kind and s.ended_at is null
-             and s.undoes = '' and s.key <> planned.key and s.key in (${everKeys('planned')})
-             and not (exists (
-               select 1 from temp.candidate c where c.kind = s.kind and c.key = s.key)
-               and not exists (
-                 select 1 from json_each(s.ids) i where i.value not in (
-                   select d.id from temp.staged d where d.kind = s.kind)))))`,
+      `delete from temp.planned where ${isGuarded} and ${isKeptOut}`,
     ),
+    /** Holds the same changes. */
+    holdKeptOut: judging(db, 'held', `held = 0 and ${isKeptOut}`),
     /** Yields the key ranges of the held changes of a class. */
     heldRanges: rangesBy(db, {
       column: 'key',

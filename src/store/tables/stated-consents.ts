@@ -12,7 +12,8 @@
  *                       it could not be read
  *   a record is gone    its rows are marked with the time, and deleted after `keep`
  *   an incomplete       stores opt-outs only: nothing else is certain, and another change that it
- *   or limited reading  stored would be no news to the run that acts on it
+ *   or limited reading  stored would be no news to the run that acts on it; `was_in` marks those
+ *                       that replaced an opt-in, until a run has acted on all records
  */
 import type { Statements } from '../database/prepared-statements.ts';
 import type { Key } from '../../domain/record.ts';
@@ -87,7 +88,9 @@ export function statedConsentsIn(db: Statements) {
   const storeOptOuts = db.run<RecordRange & StoredReading>(
     `insert into stated (${columns}) ${statements(isOut)}
      on conflict (kind, key, id, part) do update
-       set says = excluded.says, stated_by = excluded.stated_by where says <> 'opt_out'`,
+       set says = excluded.says, stated_by = excluded.stated_by,
+         was_in = iif(says = 'opt_in' and excluded.says = 'opt_out', 1, was_in)
+       where says <> 'opt_out'`,
   );
   const markGoneIn = (people: string) =>
     db.run<RecordRange & { at: number }>(
@@ -125,6 +128,12 @@ export function statedConsentsIn(db: Statements) {
       (certified ? storeAll : storeOptOuts)({ ...range, ...reading });
       if (certified && whole) (ofRest ? markGoneOfRest : markGone)({ ...range, at });
     },
+    /** Returns whether an incomplete or limited reading has replaced an opt-in by an opt-out. */
+    isAnyTurned: db.has<[]>('select 1 from stated where was_in is not null limit 1'),
+    /** Forgets of a range that such a reading has. */
+    settleTurned: db.run<RecordRange>(
+      `update stated set was_in = null where ${inRange('stated')} and was_in is not null`,
+    ),
     /** Deletes what records stated that have been gone since before this time. */
     prune: db.run<[before: number]>('delete from stated where gone_at < ?'),
   };

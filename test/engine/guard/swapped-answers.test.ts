@@ -1,5 +1,6 @@
 /** A column that was shifted by a row, or sorted alone: no turns into yes, and yes into no. */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import type { RunOptions } from '../../../src/engine/context/mirror-context.ts';
 import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
 import { approve, exportOf, hour, person } from '../../support/engine/change-volume.ts';
 
@@ -74,6 +75,62 @@ test('a mirror that has lost its snapshot releases nothing that a fast run held'
   stage.people.push(person(360));
   expect(await stage.sync()).toMatchObject({ ...held, contacts: { applied: { create: 1 } } });
   expect(await stage.sync({ firstLoad: true })).toMatchObject(held);
+});
+
+describe('a shifted column is held although an earlier run has sent its opt-outs', () => {
+  const cut = { complete: false, why: 'it was cut', fix: 'again' };
+  const few = { file: 'a.txt', entries: [{ line: 1, word: person(0).email }] };
+
+  test.each<[string, object, Partial<RunOptions>, 'full' | 'fast']>([
+    ['from an incomplete reading', cut, {}, 'full'],
+    ['from an incomplete reading, and then fast runs follow', cut, { mode: 'fast' }, 'fast'],
+    ['in a run about a few people', {}, { onlyPeople: few }, 'full'],
+  ])('%s', async (_, certificate, options, mode) => {
+    const stage = await loaded(mixed(360, 3));
+    await stage.sync();
+    exportOf(stage, answered(shifted(mixed(360, 3))));
+    Object.assign(stage.certificate, certificate);
+    expect((await stage.sync(options)).contacts.applied).toMatchObject({ opt_out: 40, create: 0 });
+    Object.assign(stage.certificate, { complete: true });
+    const held = { status: 'held', contacts: { held: { opt_in: 40 }, applied: { create: 0 } } };
+    for (let nth = 0; nth < 2; nth += 1) expect(await stage.sync({ mode })).toMatchObject(held);
+    expect(stage.snapshot.stated.isAnyTurned()).toBe(false);
+  });
+
+  test.each(['no', ''])('in a quarantine (%s)', async (answer) => {
+    const answers = mixed(360, 3).map((one) => (one === 'no' ? answer : one));
+    const stage = await loaded(answers);
+    exportOf(stage, answered(shifted(answers)));
+    const [since, delayMs] = [stage.clock.now(), hour];
+    stage.snapshot.meta.set('quarantine', JSON.stringify({ since, until: since + hour, delayMs }));
+    expect((await stage.sync()).status).toBe('failed');
+    await stage.clock.advance(2 * hour);
+    exportOf(stage, [...stage.people]);
+    expect(await stage.sync()).toMatchObject({
+      status: 'held',
+      contacts: { held: { opt_in: 40 } },
+    });
+  });
+});
+
+test('who is opted out by one shifted column is not opted in later by another one', async () => {
+  const answers = mixed(360, 3);
+  const both = (ch_news: readonly string[]) =>
+    answered(ch_news).map((one, at) => ({
+      ...one,
+      ch_product: ch_news[at] === 'yes' ? '' : 'yes',
+    }));
+  const stage = await loaded(answers, { guards: { opt_in: { percent: 100, floor: 1000 } } });
+  exportOf(stage, both(answers));
+  await stage.sync();
+  stage.writes();
+  exportOf(stage, both(shifted(answers)));
+  const held = { opt_in: 80 };
+  expect((await stage.sync()).contacts).toMatchObject({ held: { ...held, opt_out: 40 } });
+  await stage.clock.advance(73 * hour);
+  for (let nth = 0; nth < 2; nth += 1) {
+    expect((await stage.sync()).contacts).toMatchObject({ applied: { opt_in: 0 }, held });
+  }
 });
 
 test('people without an answer do not get that of their neighbours', async () => {

@@ -20,6 +20,7 @@ CREATE INDEX run_by_number on run (number, started_at, id, mode, status);
 CREATE INDEX run_figures_by_at on run_figures (at);
 CREATE INDEX stated_gone on stated (gone_at) where gone_at is not null;
 CREATE INDEX stated_opt_out on stated (kind, id, part) where says = 'opt_out';
+CREATE INDEX stated_was_in on stated (kind, key) where was_in is not null;
 CREATE INDEX twin_by_id on twin (kind, id);
 CREATE TABLE absence (
     kind text not null, key text not null,
@@ -108,7 +109,8 @@ CREATE TABLE run_figures (
 CREATE TABLE sqlite_sequence(name,seq);
 CREATE TABLE stated (
     kind text not null, key text not null, id text not null, part text not null,
-    says text not null, gone_at integer, stated_by text, primary key (kind, key, id, part)
+    says text not null, gone_at integer, stated_by text, was_in integer,
+    primary key (kind, key, id, part)
   ) without rowid;
 CREATE TABLE twin (
     kind text not null, key text not null, id text not null, primary key (kind, key, id)
