@@ -334,22 +334,19 @@ function peopleOf(
   if (!people) return { keys: undefined, unknown: [] };
   const contacts = waiting.filter(({ kind }) => kind === 'contact');
   const there = new Set(contacts.map(({ key }) => key));
-  const byId = Map.groupBy(
-    contacts.flatMap(({ key, ids }) => crmIds.decode(ids).map((id) => ({ id, key }))),
-    ({ id }) => id,
-  );
+  const named = contacts.flatMap(({ key, ids }) => crmIds.decode(ids).map((id) => ({ id, key })));
+  const byId = Map.groupBy(named, ({ id }) => id);
+  const withId = new Set(named.map(({ key }) => key));
   const keys = new Set<string>();
   const unknown: number[] = [];
   for (const { line, word } of people.entries) {
     const address = contactKey(word);
+    // Who is missing from the CRM has the ids of earlier readings. The address of anybody else may
+    // have been that of another record then.
+    const missing = recorded.keysOfOrigin('contact', word).filter((key) => !withId.has(key));
+    const ofId = [...(byId.get(word) ?? []).map(({ key }) => key), ...missing];
     // An id may look like the address of somebody else.
-    const named = there.has(address)
-      ? [address]
-      : [
-          ...(byId.get(word) ?? []).map(({ key }) => key),
-          ...recorded.keysOfOrigin('contact', word),
-        ];
-    const found = named.filter((key) => there.has(key));
+    const found = there.has(address) ? [address] : ofId.filter((key) => there.has(key));
     for (const key of found) keys.add(key);
     if (found.length === 0) unknown.push(line);
   }

@@ -113,6 +113,22 @@ describe('an approved part of a plan', () => {
     expect((await stage.sync()).status).toBe('done');
   });
 
+  test('leaves out who has an address that the named record had before', async () => {
+    const stage = await mirrored();
+    const moved = { ...person(3), email: 'moved@example.com' };
+    exportOf(stage, [...range(0, 3), moved, ...range(4, 20)]);
+    await stage.sync();
+    await stage.sync();
+    const other = { ...person(3), id: '7003' };
+    exportOf(stage, [...range(0, 3), { ...moved, ch_product: 'yes' }, ...range(4, 24), other]);
+    const { plan } = await stage.sync();
+    const { held, rest } = approve(stage, plan, file('1003'));
+    expect([held.opt_in, rest.opt_in]).toEqual([1, 5]);
+    await stage.sync();
+    expect(opted(stage)).toContain('moved@example.com ch_product');
+    expect(opted(stage)).not.toContain('p3@example2.com ch_news');
+  });
+
   test('says which lines of the file name nobody who waits', async () => {
     const { stage, plan } = await newcomers();
     expect(approve(stage, plan, file('1020', 'p1@example2.com', '1099')).unknown).toEqual([2, 3]);
