@@ -68,26 +68,14 @@ export async function change(
 }
 
 /** Prints a result: with --json its document, otherwise what people read. Returns its exit code. */
-export function print(
-  {
-    document,
-    sections = [],
-    isAll = false,
-    lines = [],
-    data = [],
-    code = exitCode('done'),
-  }: CommandAnswer,
-  flags: { json?: true | undefined },
-  shell: Shell,
-): number {
+export function print(answer: CommandAnswer, flags: { json?: true | undefined }, shell: Shell) {
+  const { document, sections = [], isAll = false, lines = [], data = [] } = answer;
   const { width } = shell;
   if (flags.json) shell.print(JSON.stringify(document, null, 2));
-  else
-    for (const line of [
-      ...sectionLines(sections, { width, isAll }),
-      ...lines.flatMap((line) => wrapped(line, { width })),
-      ...data,
-    ])
-      shell.print(line);
-  return code;
+  else {
+    const wrappedLines = lines.flatMap((line) => wrapped(line, { width }));
+    const all = [...sectionLines(sections, { width, isAll }), ...wrappedLines, ...data];
+    for (const line of all) shell.print(line);
+  }
+  return answer.code ?? exitCode('done');
 }

@@ -297,11 +297,7 @@ function newKey(file: string): string {
 }
 
 /** Changes nothing. Throws Invalid if the key belongs to no approver of the configuration. */
-function signatureWith(
-  file: string,
-  config: Config,
-  { plan, only, reason }: Wanted,
-): ApprovalSignature | undefined {
+function signatureWith(file: string, config: Config, { plan, only, reason }: Wanted) {
   const { approvers } = config;
   if (!approvers) {
     throw new Invalid('--sign: the configuration names no approvers', {
@@ -339,11 +335,8 @@ function signatureWith(
     const at = Date.now();
     const { made, whole, part, changes } = toSign(snapshot, { plan, only }, { approvers, now: at });
     if (made.length === 0) return undefined;
-    return signPart(
-      snapshot,
-      { whole, part, changes },
-      { approvers, key, name, at, reason: reason ?? null },
-    );
+    const signing = { approvers, key, name, at, reason: reason ?? null };
+    return signPart(snapshot, { whole, part, changes }, signing);
   } finally {
     snapshot.close();
   }

@@ -153,10 +153,7 @@ async function verify({ flags }: Called<typeof verifyOptions>, shell: Shell): Pr
   });
 }
 
-async function show(
-  { flags, args: [who = ''] }: Called<typeof showOptions>,
-  shell: Shell,
-): Promise<number> {
+async function show({ flags, args: [who = ''] }: Called<typeof showOptions>, shell: Shell) {
   return withLog(flags, shell, async ({ log, seen }) => {
     const code = codeOf({ log, seen }, shell);
     const since = sinceOf(flags.since, seen.now) ?? 0;
@@ -183,11 +180,7 @@ async function show(
   });
 }
 
-async function rowsAbout(
-  who: string,
-  { log, seen }: Opened,
-  since: number,
-): Promise<{ rows: StoredEntry[]; isPlan?: boolean }> {
+async function rowsAbout(who: string, { log, seen }: Opened, since: number) {
   if (who === '') return { rows: log.noWrites({ from: since }).toReversed(), isPlan: true };
   const word = wordOf(who);
   const ofPlan = isHash(word, 16) ? log.aboutPlan(word) : [];
@@ -267,10 +260,7 @@ async function withLog(
   }
 }
 
-async function showRequests(
-  { flags }: Called<typeof requestsOptions>,
-  shell: Shell,
-): Promise<number> {
+async function showRequests({ flags }: Called<typeof requestsOptions>, shell: Shell) {
   const last = countOf(flags.limit) ?? shownUsually;
   return look(flags, shell, (seen) => {
     const { config, snapshot, names } = seen;

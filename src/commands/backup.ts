@@ -20,10 +20,7 @@ To restore the snapshot, stop what starts runs, move the old file away with its 
 FILE to its path, and call \`check\` and \`sync\`. Leave the memory as it is, unless it is lost too:
 docs/backup-and-restore.md.`;
 
-export async function run(
-  { flags, args: [to = ''] }: Called<typeof looking>,
-  shell: Shell,
-): Promise<number> {
+export async function run({ flags, args: [to = ''] }: Called<typeof looking>, shell: Shell) {
   const file = resolve(to);
   return look(flags, shell, async ({ config, snapshot, now }) => {
     if (!snapshot) {

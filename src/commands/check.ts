@@ -62,7 +62,7 @@ export async function run({ flags }: Called<typeof options>, shell: Shell): Prom
     findings.push(...checkPlaces(config));
     if (known) await add('snapshot', () => checkSnapshot(known, { config, platform, shell }));
     const around = { config, snapshot, shell, asTheyAre };
-    const records = connectRecords(config, { platform, sources });
+    const records = connectRecords(config, platform, sources);
     contacts = records.contacts && (await checkContacts(records.contacts, around));
     findings.push(...(contacts?.findings ?? []));
     templates = records.templates && (await checkTemplates(records.templates, around));

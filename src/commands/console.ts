@@ -74,11 +74,7 @@ export async function run({ flags }: Called<typeof options>, shell: Shell): Prom
   return codeOfStop(shell.stop.reason);
 }
 
-async function add(
-  config: Config,
-  { name, role }: { name: string; role: Role },
-  shell: Shell,
-): Promise<number> {
+async function add(config: Config, { name, role }: { name: string; role: Role }, shell: Shell) {
   const configured = usersFileOf(config);
   const file = configured ?? join(dirname(config.file), 'users.yaml');
   const password = randomBytes(15).toString('base64url');

@@ -45,10 +45,7 @@ addresses are.
 A file (--output) contains the person's address and data, and other people as hashes. It exits
 with 1 if a part could not be read, or if the audit log is not as it was written.`;
 
-export async function run(
-  { flags, args: [who] }: Called<typeof options>,
-  shell: Shell,
-): Promise<number> {
+export async function run({ flags, args: [who] }: Called<typeof options>, shell: Shell) {
   if (flags.verify !== undefined) return verify(flags.verify, flags, shell);
   if (who === undefined) throw new Invalid('explain: name a person, or a file with --verify');
   if (flags.format !== undefined && flags.output === undefined) {

@@ -84,10 +84,7 @@ async function status({ flags }: CalledWith<Flags>, shell: Shell): Promise<numbe
   return print({ document, sections, code }, flags, shell);
 }
 
-async function drain(
-  { flags, args: [asked = ''] }: CalledWith<Flags>,
-  shell: Shell,
-): Promise<number> {
+async function drain({ flags, args: [asked = ''] }: CalledWith<Flags>, shell: Shell) {
   const isDraining = flags.undo !== true;
   let others = 0;
   const found: string[] = [];

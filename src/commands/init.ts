@@ -10,10 +10,7 @@ import { Invalid } from '../domain/errors.ts';
 export { options } from '../app/init/flags.ts';
 
 /** Exit code 2 if something cannot be decided without a guess: the message names the option. */
-export async function run(
-  { flags: own, args: [named] }: CalledWith<Flags>,
-  shell: Shell,
-): Promise<number> {
+export async function run({ flags: own, args: [named] }: CalledWith<Flags>, shell: Shell) {
   const flags = { ...own, ...(named !== undefined && { source: named }) };
   if (shell.canAsk === true && flags.yes !== true) {
     const { converse } = await import('../app/init/conversation.ts');

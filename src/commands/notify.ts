@@ -47,11 +47,8 @@ async function run({ flags }: Called<typeof options>, shell: Shell): Promise<num
       return cell(`${name} (${host}): ${sent ? 'sent' : 'not sent'}${why}`);
     });
     const code = exitCode(results.every(({ sent }) => sent) ? 'done' : 'failed');
-    return print(
-      { document: { mirror: config.mirror, receivers: results }, lines, code },
-      flags,
-      shell,
-    );
+    const document = { mirror: config.mirror, receivers: results };
+    return print({ document, lines, code }, flags, shell);
   } finally {
     await Promise.all(sinks.map(async (sink) => sink.close()));
   }

@@ -83,10 +83,7 @@ function domainSections(domains: readonly Domain[]): Section[] {
   return [{ table: { columns, rows, leavesOut }, none: 'No domains.' }, { lines }];
 }
 
-async function create(
-  { flags, args: [word = ''] }: Called<typeof createOptions>,
-  shell: Shell,
-): Promise<number> {
+async function create({ flags, args: [word = ''] }: Called<typeof createOptions>, shell: Shell) {
   // What the flags omit is omitted, so that the platform's defaults apply.
   const parsed = domainCreateBody.safeParse({
     domain: word.trim().replace(/\.$/, ''),
@@ -130,10 +127,7 @@ const mend: Record<string, { reason: string; fix?: string }> = {
   tls: { reason: '--tls: there are opportunistic and enforced' },
 };
 
-async function verify(
-  { flags, args: [domain = ''] }: Called<typeof looking>,
-  shell: Shell,
-): Promise<number> {
+async function verify({ flags, args: [domain = ''] }: Called<typeof looking>, shell: Shell) {
   return reach(flags, shell, async (reached) => {
     const id = await idOf(domain, reached);
     const { status } = await reached.platform.domains.verify(id, { signal: reached.signal });
@@ -147,10 +141,7 @@ async function verify(
   });
 }
 
-async function nameservers(
-  { flags, args: [domain = ''] }: Called<typeof looking>,
-  shell: Shell,
-): Promise<number> {
+async function nameservers({ flags, args: [domain = ''] }: Called<typeof looking>, shell: Shell) {
   const sessionCookie = shell.env[cookieName] ?? '';
   if (sessionCookie === '') {
     throw new Invalid(`${cookieName} is not set`, {
@@ -178,10 +169,7 @@ async function idOf(domain: string, { platform, signal }: Reached): Promise<stri
   return domain;
 }
 
-async function sendTest(
-  { flags, args: [key = ''] }: Called<typeof testOptions>,
-  shell: Shell,
-): Promise<number> {
+async function sendTest({ flags, args: [key = ''] }: Called<typeof testOptions>, shell: Shell) {
   const { to, from: fromEmail, subject, var: texts = [] } = flags;
   const values = new Map<string, string>();
   for (const text of texts) {
@@ -241,10 +229,7 @@ async function listedId(key: string, { platform, signal }: Reached): Promise<str
   });
 }
 
-async function enable(
-  { flags, args: [id = ''] }: Called<typeof looking>,
-  shell: Shell,
-): Promise<number> {
+async function enable({ flags, args: [id = ''] }: Called<typeof looking>, shell: Shell) {
   return reach(flags, shell, async ({ platform, signal }) => {
     const key = await platform.apiKeys.enable(id, { signal });
     const { name, start, enabled, permissions, requestCount } = key;

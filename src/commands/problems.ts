@@ -1,13 +1,5 @@
 import { resolve } from 'node:path';
-import {
-  type Called,
-  type FlagsOf,
-  naming,
-  quiet,
-  verbose,
-  type LookFlags,
-  type QuietFlags,
-} from '../compose/command-options.ts';
+import { type Called, type FlagsOf, naming, quiet, verbose } from '../compose/command-options.ts';
 import { problemCauses } from '../domain/problem-causes.ts';
 import { shownValue } from '../domain/unknown-words.ts';
 import { wordOf } from '../domain/values/record-field.ts';
@@ -162,32 +154,20 @@ function writeCsv(path: string, sight: Sight, { addresses }: Flags) {
   return { path, records: cells.length };
 }
 
-/** `all`: every record is named, not three of each cause. */
-export type DriftFlags = LookFlags &
-  QuietFlags & { all?: true | undefined; exitCode?: true | undefined };
-
-export async function printDrift(flags: DriftFlags, own: Shell): Promise<number> {
+/** With --all, every record is named, not three of each cause. */
+async function printDrift(flags: Flags, own: Shell): Promise<number> {
   const config = loadConfig(flags.config, own.env);
   const shell = hushed(own, flags, false);
   const { mirror, close } = await assemble(config, shell, { writes: false });
   const channels = new Map<string, OtherChannel>();
-  const followed = followRun(flags.quiet ? { ...shell, note: () => undefined } : shell, mirror, {
-    config,
-    mode: 'full',
-    firstLoad: false,
-    writes: false,
-    isForAll: true,
-    outlets: outletsOf(shell),
-  });
+  const about = { config, mode: 'full', writes: false, isForAll: true } as const;
+  const heard = flags.quiet ? { ...shell, note: () => undefined } : shell;
+  const followed = followRun(heard, mirror, { ...about, outlets: outletsOf(shell) });
   try {
-    const summary = await runNow(countingChannels(mirror, channels), shell, {
-      mode: 'full',
-      because: ['asked'],
-      writes: false,
-      only: undefined,
-      by: { by: 'command', name: operatorName(shell) },
-      progress: followed.progress,
-    });
+    const by = { by: 'command', name: operatorName(shell) } as const;
+    const asked = { mode: 'full', because: ['asked'], writes: false, only: undefined, by } as const;
+    const counting = countingChannels(mirror, channels);
+    const summary = await runNow(counting, shell, { ...asked, progress: followed.progress });
     const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
     const most = flags.all ? Number.MAX_SAFE_INTEGER : 3;
     const sides = { mirror, summary, channels: [...channels.values()], names, most };

@@ -109,13 +109,7 @@ async function runRetry(called: Called<typeof retryOptions>, shell: Shell): Prom
     const nothing = { records: [], changes: 0, returns: 0, lifted: false };
     const done = snapshot ? releaseAll(snapshot, wanted, decision) : nothing;
     const { records, changes, returns, lifted } = done;
-    const document = {
-      mirror: config.mirror,
-      records: records.length,
-      changes,
-      returns,
-      quarantineLifted: lifted,
-    };
+    const counts = { records: records.length, changes, returns, quarantineLifted: lifted };
     const isNothing = records.length === 0 && returns > 0;
     const name = records.map(names)[0] ?? who;
     const of = records.length === 1 ? name : counted(records.length, 'record');
@@ -130,7 +124,7 @@ async function runRetry(called: Called<typeof retryOptions>, shell: Shell): Prom
         : []),
       ...(lifted ? ['The quarantine is over.'] : []),
     ];
-    return { document, lines };
+    return { document: { mirror: config.mirror, ...counts }, lines };
   });
 }
 

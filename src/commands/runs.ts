@@ -26,10 +26,7 @@ Shows the runs of the time that \`keep\` states. A run that was killed counts as
 the changes of one run, those that failed come first. A change that was no longer right when it
 was to be sent is not sent: the same run or the next one decides again.`;
 
-export async function run(
-  { flags, args: [id] }: Called<typeof options>,
-  shell: Shell,
-): Promise<number> {
+export async function run({ flags, args: [id] }: Called<typeof options>, shell: Shell) {
   const isVerbose = flags.verbose === true;
   const last = countOf(flags.limit) ?? (id === undefined ? runsShown : changesShown);
   return look(flags, shell, (seen) => {

@@ -19,10 +19,7 @@ when. Reads the snapshot only and changes nothing, so it works during a run. The
 whatever the state; with --json, \`ok\` is false and \`attention\` says why if something needs
 attention. With --mirrors, it is 1 if a file cannot be used.`;
 
-export async function run(
-  { flags, namesConfig: isNamed }: Called<typeof options>,
-  shell: Shell,
-): Promise<number> {
+export async function run({ flags, namesConfig: isNamed }: Called<typeof options>, shell: Shell) {
   const { verbose: isVerbose = false, mirrors } = flags;
   if (mirrors !== undefined) {
     // The module is loaded for folders only, because Redis comes with it.

@@ -282,10 +282,7 @@ async function runPlan({ flags }: Called<typeof planOptions>, shell: Shell): Pro
   return isDone && flags.exitCode && changes > 0 ? exitCode('changes') : code;
 }
 
-async function runUndo(
-  { flags, args: [word = ''] }: Called<typeof undoOptions>,
-  shell: Shell,
-): Promise<number> {
+async function runUndo({ flags, args: [word = ''] }: Called<typeof undoOptions>, shell: Shell) {
   if (flags.dryRun && (flags.by ?? flags.reason) !== undefined) {
     throw new Invalid('--by and --reason belong to a decision, and --dry-run sends nothing', {
       fix: 'leave them out',
@@ -343,11 +340,7 @@ async function runUndo(
   return undoNow({ ...flags, agree }, calling, { ...undo, run: id });
 }
 
-async function undoNow(
-  flags: UndoFlags,
-  shell: Shell,
-  undo: NonNullable<Pass['undo']>,
-): Promise<number> {
+async function undoNow(flags: UndoFlags, shell: Shell, undo: NonNullable<Pass['undo']>) {
   const { by, reason = null } = deciderOf(flags, shell);
   const agreed = flags.agree;
   return pass(flags, callingShell(flags, shell), {

@@ -160,16 +160,10 @@ const rows: readonly Row[] = [
 ];
 
 /** Every command, in the order of the help. */
-export const commands: readonly CommandRow[] = rows.map(
-  ([name, task, traits, load, summary, example]) => ({
-    name,
-    task,
-    ...traits,
-    load,
-    summary,
-    example,
-  }),
-);
+export const commands = rows.map(([name, task, traits, ...more]): CommandRow => {
+  const [load, summary, example] = more;
+  return { name, task, ...traits, load, summary, example };
+});
 
 /** Commands, and options of a command, that are called otherwise now, and how. */
 export const formerNames: Readonly<Record<string, string>> = {

@@ -170,10 +170,7 @@ interface Found {
 
 const nobody: Found = { people: [], hash: '', decided: { 'opt-out': 0, acknowledge: 0 } };
 
-function foundIn(
-  { unmanaged, meta }: Snapshot,
-  { deleted, outOfScope, decided }: Partial<Flags>,
-): Found {
+function foundIn({ unmanaged, meta }: Snapshot, { deleted, outOfScope, decided }: Partial<Flags>) {
   const isAll = deleted === outOfScope;
   const isMeant = ({ cause }: UnmanagedPart): boolean =>
     isAll || (unmanagedCauses[cause].as === 'deleted') === (deleted === true);

@@ -21,10 +21,7 @@ export const options = {
 };
 
 /** Serves every mirror, and HTTP if it is configured. The exit code is that of the signal. */
-export async function run(
-  { flags, namesConfig }: Called<typeof options>,
-  own: Shell,
-): Promise<number> {
+export async function run({ flags, namesConfig }: Called<typeof options>, own: Shell) {
   const over = new AbortController();
   const stop = AbortSignal.any([own.stop, over.signal]);
   const shell = { ...hushed(own, flags, true), stop };

@@ -34,8 +34,6 @@ import type { Source } from '../sources/source.ts';
  */
 const pageSizes = [100, 83] as const;
 
-const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
-
 interface MirrorAccess {
   /** Takes the lease. If there is no snapshot or memory, creates it. */
   writes: boolean;
@@ -127,7 +125,7 @@ function connected(
   opened.platform = platform;
   const mirror: Mirror = {
     name: config.mirror,
-    ...connectRecords(config, { platform, sources, standIns }),
+    ...connectRecords(config, platform, sources, standIns),
     returns: standIns ? undefined : sources.returns?.(),
     snapshot,
     account: accountOf(config, platform),
@@ -177,7 +175,7 @@ function besideOf(
     ...mirror,
     snapshot,
     doNotContact: shared.memory.list(),
-    ...connectRecords(config, { platform, sources: shared.sources }),
+    ...connectRecords(config, platform, shared.sources),
     account: accountOf(config, platform),
     requestLog,
     requests: platform.requests,
@@ -217,6 +215,7 @@ function hold(
     const { aside } = opened;
     const notes = aside === undefined ? [] : [`${sayAside(config.snapshot, aside)}; ${anew}`];
     const known = boundMemory(snapshot.meta);
+    const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
     const memory = openMemory(config.memory, { known, acceptLost: acceptLostLedger, randomHex });
     return { snapshot, memory, lease, notes };
   } catch (error) {
@@ -263,15 +262,9 @@ export function accountOf({ platform: { url, apiKey } }: Config, platform: Platf
 
 export function connectRecords(
   config: Config,
-  {
-    platform,
-    sources,
-    standIns,
-  }: {
-    platform: Platform;
-    sources: Sources;
-    standIns?: Pick<StandIns, 'clock' | 'sourceFor'> | undefined;
-  },
+  platform: Platform,
+  sources: Sources,
+  standIns?: StandIns,
 ): { contacts?: MirrorContacts; templates?: MirrorTemplates } {
   const { contacts, templates, policy } = config;
   const { sourceFor = (_: string, source: Source) => source } = standIns ?? {};

@@ -50,28 +50,26 @@ export function movePaused(
   next: (before: Paused | undefined) => Paused | undefined,
   decision?: Decision,
 ): { before: Paused | undefined; after: Paused | undefined } {
-  const { meta, unaudited, transaction, close } = openSnapshot(file);
-  try {
-    return transaction(() => {
-      const before = pausedOf(meta);
-      const after = next(before);
-      stored.write(meta, after);
-      if (decision && (before || after)) addDecision({ unaudited }, decision);
-      return { before, after };
-    });
-  } finally {
-    close();
-  }
+  return withoutLease(file, ({ meta, unaudited }) => {
+    const before = pausedOf(meta);
+    const after = next(before);
+    stored.write(meta, after);
+    if (decision && (before || after)) addDecision({ unaudited }, decision);
+    return { before, after };
+  });
 }
 
 /** Takes no lease. */
 export function rememberDecision(file: string, decision: Decision): void {
-  if (!existsSync(file)) return;
-  const { unaudited, transaction, close } = openSnapshot(file);
+  if (existsSync(file)) withoutLease(file, (snapshot) => addDecision(snapshot, decision));
+}
+
+function withoutLease<T>(file: string, act: (snapshot: Snapshot) => T): T {
+  const snapshot = openSnapshot(file);
   try {
-    transaction(() => addDecision({ unaudited }, decision));
+    return snapshot.transaction(() => act(snapshot));
   } finally {
-    close();
+    snapshot.close();
   }
 }
 

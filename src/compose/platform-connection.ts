@@ -2,11 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { renderProblem, Unavailable } from '../domain/errors.ts';
 import type { Config } from '../config/config.ts';
 import { systemClock } from '../http/system-clock.ts';
-import {
-  type ConnectedPlatform,
-  createPlatform,
-  type PlatformOptions,
-} from '../platform/platform.ts';
+import { createPlatform, type PlatformOptions } from '../platform/platform.ts';
 import type { Stuck } from '../http/rate-limit/request-gate.ts';
 import {
   organizationOf,
@@ -23,11 +19,7 @@ import { createSend } from '../http/send-request.ts';
 import type { OutageNotes } from '../store/health-file.ts';
 
 /** `connecting` is what differs from the usual: for example, what records every attempt. */
-export function connect(
-  config: Config,
-  shell: Shell,
-  connecting: Partial<PlatformOptions> = {},
-): ConnectedPlatform {
+export function connect(config: Config, shell: Shell, connecting: Partial<PlatformOptions> = {}) {
   const { url, apiKey, timeoutMs, reserve } = config.platform;
   const shared = shareLimits(config, shell);
   const { abort: signal } = shell;

@@ -118,11 +118,7 @@ export function createMeter({ clock, limits, reserve }: Pace) {
 }
 
 /** The limits give a lower bound. While a window is exhausted, the measured rate is meaningless. */
-function estimateLeft(
-  { done, of, share, sinceMs, atMs }: News,
-  nowMs: number,
-  rest: Rest,
-): number | null {
+function estimateLeft({ done, of, share, sinceMs, atMs }: News, nowMs: number, rest: Rest) {
   const elapsedMs = nowMs - sinceMs;
   const part = share ?? (of === undefined ? undefined : done / of);
   if (part === undefined || part >= 1) return null;
@@ -177,16 +173,13 @@ export function progressForms(
 }
 
 /** Returns the steps of a run, such as: read ✓ · list 48 % · apply */
-export function stepWords({
-  mode,
-  phase,
-  share,
-}: Pick<RunInProgress, 'mode' | 'phase' | 'share'>): string {
+export function stepWords(at: Pick<RunInProgress, 'mode' | 'phase' | 'share'>): string {
+  const { mode, phase, share } = at;
   const steps = [['reading', 'read'], ...(mode === 'full' ? [['listing', 'list']] : [])];
   const all = [...steps, ['applying', 'apply']];
-  const at = phase === 'deciding' ? steps.length : all.findIndex(([is]) => is === phase);
+  const begun = phase === 'deciding' ? steps.length : all.findIndex(([is]) => is === phase);
   const words = all.map(([is, step = ''], nth) => {
-    if (nth < at) return `${step} ✓`;
+    if (nth < begun) return `${step} ✓`;
     return is === phase ? `${step} ${shareWords({ share })}`.trim() : step;
   });
   return words.join(' · ');

@@ -265,10 +265,7 @@ function listSome(texts: readonly string[]): string {
   return `${texts.slice(0, mostShown).join(', ')}${more > 0 ? ` and ${withCommas(more)} more` : ''}`;
 }
 
-function checkValues(
-  source: SourceCheck,
-  { config, snapshot, asTheyAre }: Surroundings,
-): Finding[] {
+function checkValues(source: SourceCheck, { config, snapshot, asTheyAre }: Surroundings) {
   const findings = source.unknown.map((words): Finding => {
     const { option: what, fix } = words;
     // There an unknown word may mean deleted or opted out.

@@ -22,7 +22,7 @@ import {
 } from './flags.ts';
 import { mirrorName, nameFault, writeConfiguration } from './mirror-file.ts';
 import { previewLines } from './preview.ts';
-import { type Proposal, propose } from './propose.ts';
+import { propose } from './propose.ts';
 import type { Sample, PlatformChannel } from './sample.ts';
 import { Cancelled, createTalk, type MenuItem, type Talk } from './talk.ts';
 
@@ -180,11 +180,7 @@ async function settle(given: Flags, on: Subject) {
   }
 }
 
-async function complete(
-  given: Flags,
-  on: Subject,
-  asked: Set<string>,
-): Promise<{ flags: Flags; proposal: Proposal }> {
+async function complete(given: Flags, on: Subject, asked: Set<string>) {
   const { sample, platform, leftAlone, talk } = on;
   let flags = given;
   for (;;) {

@@ -108,18 +108,10 @@ export function choicesOf(flags: Flags, columns: readonly Column[], known: Known
     const names = lists.flatMap((list) => columnsIn(list, columns));
     return names.map((name) => columnNamed(columns, name, `--${option} …`).name);
   };
-  return {
-    id,
-    email,
-    deleted,
-    unused: namesIn(unused, 'unused'),
-    unsubscribed: unsubscribed && namesIn(unsubscribed, 'unsubscribed'),
-    channels,
-    optOut,
-    elseIn,
-    words,
-    ...known,
-  };
+  const none = namesIn(unused, 'unused');
+  const all = unsubscribed && namesIn(unsubscribed, 'unsubscribed');
+  const named = { id, email, deleted, unsubscribed: all, unused: none };
+  return { ...named, channels, optOut, elseIn, words, ...known };
 }
 
 /** Splits a channel at its first `=`; without one, both are empty. */
@@ -313,11 +305,7 @@ function leftOpen({ name }: Column, lists: GivenWords): FlagAnswer {
   return { flags: { words: [wordFlag(name, lists)] }, states };
 }
 
-function optingOut(
-  { name }: Column,
-  yes: readonly string[] | 'any',
-  no: readonly string[],
-): FlagAnswer {
+function optingOut({ name }: Column, yes: readonly string[] | 'any', no: readonly string[]) {
   const opting = yes === 'any' ? 'every value but a no' : listWords(yes) || 'a yes';
   const staying = no.filter((word) => word !== placeholder);
   const rest = staying.length > 0 ? `, and ${listWords(staying)} does not` : '';

@@ -37,11 +37,8 @@ function configurationText({ output, mirror, sample, proposal }: Draft): string 
       .split(sep)
       .join('/');
     const placed = escaped(path.startsWith('.') ? path : `./${path}`);
-    source = {
-      type,
-      ...(type === 'sql' ? { url: `sqlite:${placed}` } : { path: placed }),
-      ...more,
-    };
+    const place = type === 'sql' ? { url: `sqlite:${placed}` } : { path: placed };
+    source = { type, ...place, ...more };
   }
   const sourceLine = `  source: ${inline(source)}`;
   const sourceLines = stringify(source, { lineWidth: 0 }).trimEnd().split('\n');

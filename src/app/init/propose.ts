@@ -322,10 +322,7 @@ function isOfHubspot({ name }: Column): boolean {
   return /^(properties\.)?hs_/.test(name);
 }
 
-function channelsWithout(
-  channels: readonly ChannelColumn[],
-  { platform }: Choices,
-): PlatformChannel[] {
+function channelsWithout(channels: readonly ChannelColumn[], { platform }: Choices) {
   return platform.filter((one) => !channels.some(({ id }) => id === one.id));
 }
 

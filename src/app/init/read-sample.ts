@@ -341,7 +341,12 @@ async function recognize(asking: Asking, url: string, signal: AbortSignal) {
   }
   const { path, records } = list;
   const { more, total: count, pages } = signsIn(said, path);
-  const named = placesNamed(said.value);
+  // The cursors and addresses that may lead to a next page.
+  const isText = (value: unknown): value is string | number =>
+    (typeof value === 'string' && value !== '') || typeof value === 'number';
+  const named = (Array.isArray(said.value) ? [] : leavesOf(said.value, isText))
+    .filter(([path]) => cursorNames.some((name) => name.test(lastOf(path))))
+    .map(([path, value]): NextPlace => ({ path, text: String(value) }));
   // The count of a page is no total.
   const isTotal = count && /^total/i.test(lastOf(count.path));
   const least = records.length + (isTotal ? 0 : 1);
@@ -416,15 +421,6 @@ const cursorNames = [
   /^((next_?)?(page_?)?(cursor|token)|continuation(_?token)?)$/i,
 ];
 
-function placesNamed(answer: unknown): NextPlace[] {
-  const isText = (value: unknown): value is string | number =>
-    (typeof value === 'string' && value !== '') || typeof value === 'number';
-  const found = Array.isArray(answer) ? [] : leavesOf(answer, isText);
-  return found
-    .filter(([path]) => cursorNames.some((name) => name.test(lastOf(path))))
-    .map(([path, value]) => ({ path, text: String(value) }));
-}
-
 /** Returns ways of paging to be tried, the likeliest first; `text` leads to the second page. */
 function waysFrom(
   place: NextPlace | undefined,
@@ -460,10 +456,7 @@ function withVariables(text: string, env: SourceRequest['env']): string {
   throw new Invalid('a ${ is not understood', { fix: 'write ${NAME}' });
 }
 
-function resolved(
-  texts: Readonly<Record<string, string>>,
-  env: SourceRequest['env'],
-): Record<string, string> {
+function resolved(texts: Readonly<Record<string, string>>, env: SourceRequest['env']) {
   const entries = Object.entries(texts);
   return Object.fromEntries(entries.map(([name, text]) => [name, withVariables(text, env)]));
 }
@@ -482,13 +475,8 @@ export async function platformChannels(
   const apiKey = env['PLATFORM_API_KEY'] ?? '';
   const url = env['PLATFORM_URL'] || localPlatform;
   if (apiKey === '' || addressFault(url, false)) return { channels: [] };
-  const platform = createPlatform({
-    url,
-    apiKey,
-    timeoutMs: answerMs,
-    maxAttempts: 2,
-    signal: stop,
-  });
+  const patience = { timeoutMs: answerMs, maxAttempts: 2, signal: stop };
+  const platform = createPlatform({ url, apiKey, ...patience });
   const channels = new Map<string, PlatformChannel>();
   try {
     let read = 0;

@@ -27,6 +27,13 @@ export interface MenuItem<T extends string = string> {
   hint?: string | undefined;
 }
 
+interface TextQuestion {
+  initial?: string;
+  example?: string;
+  /** Returns what is wrong with an answer; undefined: nothing. */
+  fault?: (answer: string) => string | undefined;
+}
+
 /** A list longer than this can be searched. */
 const mostListed = 15;
 const shownAtOnce = 12;
@@ -62,19 +69,8 @@ export function createTalk(title: string, signal: AbortSignal) {
       if (!found) throw new Cancelled();
       return found.value;
     },
-    /** Asks for a text. `fault` returns what is wrong with an answer; undefined: nothing. */
-    async ask(
-      message: string,
-      {
-        initial,
-        example,
-        fault,
-      }: {
-        initial?: string;
-        example?: string;
-        fault?: (answer: string) => string | undefined;
-      } = {},
-    ): Promise<string> {
+
+    async ask(message: string, { initial, example, fault }: TextQuestion = {}): Promise<string> {
       const given = await text({
         message: visibleLine(message),
         signal,

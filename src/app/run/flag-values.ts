@@ -22,10 +22,7 @@ export function decisionOf(
 }
 
 /** Throws Invalid for an address: the texts are stored and logged. */
-export function deciderOf(
-  flags: DeciderFlags,
-  shell: Shell,
-): { by: string; reason: string | undefined } {
+export function deciderOf(flags: DeciderFlags, shell: Shell) {
   const by = reasonOf(flags.by ?? operatorName(shell), '--by');
   if (!by) throw new Invalid('--by: it is empty', { fix: 'fill it: the decision is kept with it' });
   const reason = reasonOf(flags.reason);

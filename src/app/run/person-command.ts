@@ -17,7 +17,6 @@ import { exitCode } from '../../compose/output/failure-report.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 
 const personal = { ...naming, ...onPerson };
-export type PersonFlags = FlagsOf<typeof personal>;
 
 interface Named {
   mirror: Mirror;
@@ -26,7 +25,7 @@ interface Named {
   hash: string;
   names: Names;
   path: string;
-  flags: PersonFlags;
+  flags: FlagsOf<typeof personal>;
 }
 
 /**

@@ -110,28 +110,18 @@ async function runOnce(config: Config, { flags, shell: own, wanted }: Call): Pro
     wanted.begins?.(mirror);
     const mode = wanted.mode === 'fast' ? 'fast' : 'full';
     const heard = flags.quiet ? { ...shell, note: () => undefined } : shell;
-    followed = followRun(heard, mirror, {
-      config,
-      mode,
-      firstLoad,
-      writes,
-      isForAll: typeof wanted.mode === 'string',
-      outlets: outletsOf(shell),
-    });
+    const isForAll = typeof wanted.mode === 'string';
+    const about = { config, mode, firstLoad, writes, isForAll } as const;
+    followed = followRun(heard, mirror, { ...about, outlets: outletsOf(shell) });
     const { progress, foresees, shell: steered } = followed;
     const view: Viewed = { plan: undefined, samples: [] };
+    const { mode: asked, because, undo } = wanted;
+    const what = { mode: asked, because, writes, firstLoad, approve, undo, only, onlyPeople };
     const summary = await runNow(mirror, steered, {
-      mode: wanted.mode,
-      because: wanted.because,
-      writes,
-      firstLoad,
-      approve,
-      undo: wanted.undo,
-      only,
-      onlyPeople,
-      by: { by: 'command', name: operatorName(shell) },
+      ...what,
       progress,
       foresees,
+      by: { by: 'command', name: operatorName(shell) },
       async shows(plan, round) {
         view.plan ??= plan;
         if (round === 1 && writes && !flags.json) {
@@ -182,11 +172,8 @@ async function printRun(
   const names = namesOf(mirror.snapshot, addresses);
   const { writes, all = false, undo } = wanted;
   const isPlanOfUndo = undo !== undefined && !writes;
-  const document = runDocument(summary, {
-    names,
-    addresses,
-    ...(isPlanOfUndo && { planned: view.samples }),
-  });
+  const planned = isPlanOfUndo ? { planned: view.samples } : {};
+  const document = runDocument(summary, { names, addresses, ...planned });
   if (flags.json) {
     print({ document }, flags, shell);
     return;

@@ -48,15 +48,11 @@ interface Option {
   value?: Value;
 }
 
-/** A command. `arguments` are in order. */
-export interface TabledCommand {
-  about: string;
-  arguments: Record<string, Value>;
-  options: Record<string, Option>;
-}
-
-/** All commands by name, such as "sync" or "platform domains list". */
-export type CommandTable = Record<string, TabledCommand>;
+/** All commands by name, such as "sync" or "platform domains list"; `arguments` are in order. */
+export type CommandTable = Record<
+  string,
+  { about: string; arguments: Record<string, Value>; options: Record<string, Option> }
+>;
 
 const commands: CommandTable = table;
 
@@ -81,10 +77,10 @@ export function completionsOf(words: readonly string[]): string[] {
 
 function completionScript(shell: string): string {
   const program = 'crm-mirror';
-  const script = printedBy(() => new RootCommand().setup(program, program, shell)).join('\n');
+  let script = printedBy(() => new RootCommand().setup(program, program, shell)).join('\n');
   if (shell !== 'bash') return script;
   // The script would evaluate what has been typed, and could not be loaded twice.
-  return replaced(script, [
+  const replacements = [
     ['-- ${words[@]:1}"', '-- $(printf \'%q \' "${words[@]:1:cword}")"'],
     [
       '    # Add an empty parameter if the last parameter is complete\n' +
@@ -94,14 +90,12 @@ function completionScript(shell: string): string {
       '',
     ],
     ['readonly ShellComp', 'ShellComp'],
-  ]);
-}
-
-function replaced(text: string, pairs: readonly [string, string][]): string {
-  return pairs.reduce((script, [from, to]) => {
+  ] as const;
+  for (const [from, to] of replacements) {
     if (!script.includes(from)) throw new Error(`the script for bash has no ${from}`);
-    return script.replaceAll(from, () => to);
-  }, text);
+    script = script.replaceAll(from, () => to);
+  }
+  return script;
 }
 
 type Offer = (this: unknown, complete: (value: string, about: string) => void) => void;

@@ -69,7 +69,7 @@ const askMs = 30_000;
 export function createFleetMember(options: MemberOptions) {
   const { node, quick, clock, randomHex, host, slots, note, moved } = options;
   const since = clock.now();
-  const locks = createDiskLocks({ node: node.name, since, note });
+  const locks = createDiskLocks(node.name, since, note);
   const waiting = new Map<string, () => void>();
   /**
    * A Redis that lost its data learns the disks again from the workers that have them, and until
@@ -199,15 +199,7 @@ function namesIn(folder: string): string[] {
   }
 }
 
-function createDiskLocks({
-  node,
-  since,
-  note,
-}: {
-  node: string;
-  since: number;
-  note(line: string): void;
-}) {
+function createDiskLocks(node: string, since: number, note: (line: string) => void) {
   const held = new Map<string, { folder: string; lease: Lease }>();
   const left = new Set<string>();
   /** By disk and worker: its last sign of life, and how often a later one was seen. */

@@ -106,14 +106,9 @@ export async function readFleet(
   });
   const known = nodes.flatMap(({ disks: own }) => Object.values(own).flatMap((all) => [...all]));
   const mirrors = [...new Set([...known, ...others])].toSorted().map((name): FleetMirror => {
-    const holder = holders[name];
+    const holder = alive.has(holders[name] ?? '') ? holders[name] : undefined;
     const [disk, diskHost] = disks[name]?.split('@') ?? [];
-    return {
-      name,
-      holder: holder !== undefined && alive.has(holder) ? holder : undefined,
-      disk,
-      diskHost,
-    };
+    return { name, holder, disk, diskHost };
   });
   return { changed: changed ?? '', nodes, mirrors };
 }
@@ -134,11 +129,7 @@ return 1
 `;
 
 /** Has a worker give all its mirrors away, or have mirrors again. Returns whether it is alive. */
-export async function drainNode(
-  { redis, ask }: Quick,
-  node: string,
-  isDraining: boolean,
-): Promise<boolean> {
+export async function drainNode({ redis, ask }: Quick, node: string, isDraining: boolean) {
   const how = isDraining ? 'SADD' : 'SREM';
   return (await ask(() => redis.eval(drainScript, 0, node, how))) === 1;
 }

@@ -52,13 +52,7 @@ export function size(bytes: number): string {
 }
 
 /** Formats a time range, such as: after 2026-01-01T00:00:00Z and by 2026-01-02T00:00:00Z */
-export function timeWords({
-  after,
-  until,
-}: {
-  after: string | null;
-  until: string | null;
-}): string {
+export function timeWords({ after, until }: Record<'after' | 'until', string | null>): string {
   return `${after === null ? '' : `after ${after} and `}by ${until}`;
 }
 

@@ -36,12 +36,9 @@ export const leastWidth = 30;
  */
 export function wrapped(
   line: Line,
-  {
-    indent = 0,
-    width = Number.POSITIVE_INFINITY,
-    hang = 2,
-  }: { indent?: number; width?: number | undefined; hang?: number },
+  fit: { indent?: number; width?: number | undefined; hang?: number },
 ): StyledLine[] {
+  const { indent = 0, width = Number.POSITIVE_INFINITY, hang = 2 } = fit;
   const text = codesOf(line);
   const lengthOf = (part: string): number => stripVTControlCharacters(part).length;
   const room = width - indent;

@@ -22,8 +22,7 @@ import { createHash } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { z } from 'zod';
 import { connectQuickly, queueName, prefix } from './redis-connections.ts';
-import type { QueuePlace } from './shared-connections.ts';
-import { takeJobs } from './job-consumer.ts';
+import { type QueuePlace, takeJobs } from './shared-connections.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../domain/clock.ts';
@@ -258,19 +257,11 @@ export type DeliveryLog = ReturnType<typeof deliveryLogOf>;
  * The newest first. The id of a record that was encrypted with another key is undefined. Throws
  * Unavailable while Redis is away.
  */
-export async function readDeliveries({
-  url,
-  mirror,
-  seal,
-  from,
-  count,
-}: {
-  url: string;
-  mirror: string;
-  seal: Seal | undefined;
-  from: number;
-  count: number;
-}) {
+export async function readDeliveries(
+  { url, mirror }: { url: string; mirror: string },
+  seal: Seal | undefined,
+  { from, count }: { from: number; count: number },
+) {
   const quick = connectQuickly(url);
   const { redis, ask } = quick;
   try {

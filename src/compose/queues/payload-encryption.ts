@@ -23,14 +23,6 @@ export interface Use {
   about?: string;
 }
 
-export interface Order {
-  /** Distinguishes this text from every other one, also from one with the same content. */
-  number: string;
-  /** Until when it is valid, in milliseconds since the epoch. */
-  expiresAt: number;
-  text: string;
-}
-
 export type Seal = ReturnType<typeof sealOf>;
 
 /** A purpose whose texts make a worker act. */
@@ -44,7 +36,14 @@ const numberBytes = 16;
 /** A command until its caller seals it anew, an event as long as an erasure may be tried again. */
 const validMs = { command: 120_000, event: 90 * 86_400_000 } as const;
 
-const orderSchema = z.object({ number: z.string(), expiresAt: z.number(), text: z.string() });
+const orderSchema = z.object({
+  /** Distinguishes this text from every other one, also from one with the same content. */
+  number: z.string(),
+  /** Until when it is valid, in milliseconds since the epoch. */
+  expiresAt: z.number(),
+  text: z.string(),
+});
+export type Order = z.infer<typeof orderSchema>;
 
 export interface SealOptions {
   /** 32 bytes as hexadecimal digits: the secret of a memory. */

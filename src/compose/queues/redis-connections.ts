@@ -71,10 +71,7 @@ export function evictionPolicyIn(info: string): string | undefined {
  * Calls `notice` once with the reason when the connection is lost, and with undefined when
  * restored.
  */
-export function hearOf(
-  connection: Redis,
-  notice: (lost: string | undefined) => void,
-): { ignore(): void } {
+export function hearOf(connection: Redis, notice: (lost: string | undefined) => void) {
   let is: 'opening' | 'there' | 'lost' = 'opening';
   let reason = 'it closed the connection';
   const failed = ({ message }: Error): void => void (reason = message);

@@ -20,8 +20,7 @@ import {
   connectQuickly,
   type Quick,
 } from './redis-connections.ts';
-import type { QueuePlace } from './shared-connections.ts';
-import { takeJobs } from './job-consumer.ts';
+import { type QueuePlace, takeJobs } from './shared-connections.ts';
 import {
   dueAfter,
   dueIn,

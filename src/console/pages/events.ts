@@ -30,7 +30,7 @@ export const eventsPage: Page = {
     try {
       const seal = sealIn(request.mirror.config);
       const waiting = await readWaitingEvents({ url, mirror }, shown);
-      const log = await readDeliveries({ url, mirror, seal, from, count: shown + 1 });
+      const log = await readDeliveries({ url, mirror }, seal, { from, count: shown + 1 });
       const nameOf = await namesFor(request);
       // The button reads the record and updates its person, as an event does.
       const show = (section: Section, label = ''): Html =>
