@@ -38,7 +38,6 @@ const text = z.string().trim().min(1, 'is missing').max(300, 'is too long');
 /** The id of a record, which may contain anything, spaces at its ends too. */
 const recordId = z.string().min(1, 'is missing').max(1_000, 'is too long');
 const choice = z.string().max(200).optional();
-/** A reason that may be left out. */
 const why = z.string().trim().max(300, 'is too long').optional();
 
 /** Returns the command line for the values of a form. Throws Invalid for one it cannot use. */
@@ -62,14 +61,11 @@ function flags(values: Readonly<Record<string, string | undefined>>): string[] {
   );
 }
 
-/** Several ids, separated by commas. */
 const ids = z.string().max(5_000).optional();
 const decision = z.object({ plan: word, reason: text, channel: ids, op: choice, guard: choice });
 
-/** How many people the page of a rehearsal names. */
 const peopleNamed = 100;
 
-/** Rate limits, separated by spaces or commas. */
 const limits = z
   .string()
   .max(1000, 'is too long')
@@ -150,7 +146,6 @@ const form = z.record(z.string(), z.string());
 const waitMs = 1_500;
 
 interface Acting {
-  /** The name of the action. */
   name: string;
   user: User;
   mirror: ConsoleMirror;

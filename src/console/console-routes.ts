@@ -78,14 +78,12 @@ const policy = [
   "connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 ].join('; ');
 
-/** How many searches of all mirrors go on at once. */
 const searchesAtOnce = 2;
 
 const coded = z.object({ statusCode: z.number().optional() }).catch({});
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who sends the request to the console. */
     visitor: User | undefined;
   }
 }
@@ -216,7 +214,6 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
   });
 }
 
-/** Returns the HTTP status of an error, and what the page of it says. */
 function faultOf(error: unknown): { code: number; lines: string[] } {
   const { statusCode = 500 } = coded.parse(error);
   if (statusCode === 403 && error instanceof Error && /csrf/i.test(error.message)) {

@@ -16,7 +16,6 @@ interface LiveEvent {
 export interface OpenPage {
   request: PageRequest;
   send(event: LiveEvent): Promise<void>;
-  /** Ends the connection. */
   close(): void;
   /** Returns whether the user may still see the page, as the one who opened it. */
   isLetIn(): Promise<boolean>;
@@ -104,7 +103,6 @@ export function watchMirror(
   };
 }
 
-/** Returns the parts of both pages that are live, in which a fault is shown. */
 function faultPieces(fault: string): Record<string, Html> {
   const piece = html`<p class="flash bad">${fault}</p>`;
   return { state: piece, 'limits-run': piece };

@@ -63,7 +63,6 @@ interface MirrorRoutesOptions {
   mirrors(): readonly ConsoleMirror[];
   access: AccessRules;
   clock: Clock;
-  /** Counts the live pages of all mirrors. */
   livePages: ReturnType<typeof limitPages>;
   failed(error: unknown): void;
 }
@@ -81,10 +80,7 @@ type Work = (
   mirror: ConsoleMirror,
 ) => Promise<unknown>;
 
-/**
- * Responds that there is no such page. Otherwise, the server would ask for its token, which a user
- * of the console has not.
- */
+/** Responds that there is no such page, for which the server would ask for its token. */
 export async function nothingHere(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   if (!request.headers.accept?.includes('text/html')) {
     return reply.code(404).send({ error: 'not found' });

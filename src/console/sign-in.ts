@@ -198,10 +198,7 @@ type Store = NonNullable<FastifySessionOptions['store']>;
 export const sessionMs = 12 * 3_600_000;
 const mostOfUser = 50;
 
-/**
- * Creates the store. Beyond 50 sessions of one user, the one of that user that was not used for
- * longest ends.
- */
+/** Creates the store. Beyond 50 sessions of a user, the one that was not used for longest ends. */
 export function createSessionStore(monotonic: () => number): Store {
   const sessions = new Map<
     string,

@@ -68,7 +68,6 @@ export interface Table {
 
 /** Something that happened; a terminal leaves out its facts unless all is asked for. */
 export interface Happening {
-  /** In UTC. */
   at: string;
   title: Text;
   facts: readonly (readonly [name: string, value: Text])[];

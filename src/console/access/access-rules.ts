@@ -34,7 +34,6 @@ export interface AccessRules {
   proxy: { header: string; operators: ReadonlySet<string>; from: ReadonlySet<string> } | undefined;
   /** The addresses of proxies, whose X-Forwarded-For says who sends a request. */
   proxies?: ReadonlySet<string>;
-  /** The token of the server. */
   token: string | undefined;
   /** The key in the link that `crm-mirror console` prints, and the user it signs in. */
   link: { key: string; user: User } | undefined;
@@ -214,9 +213,7 @@ export const mostBytes = 1024 * 1024;
 
 const retryAfterSeconds = 5;
 
-/**
- * Has every failure in a scope answered with one line of JSON. `failed` is called with each bug.
- */
+/** Answers failures in a scope with one line of JSON. `failed` is called with each bug. */
 export function answerFaults(app: FastifyInstance, failed: (error: unknown) => void): void {
   app.setErrorHandler((error: FastifyError, _request, reply) => {
     if (error instanceof Unavailable) {

@@ -128,12 +128,24 @@ function createTip(area, { x, unit, series, isDaily }) {
     const isRight = left > over.clientWidth / 2;
     const beside = over.offsetLeft + left + (isRight ? -tip.offsetWidth - 12 : 12);
     tip.style.left = `${Math.max(0, beside)}px`;
+    tip.style.top = `${area.offsetTop}px`;
   };
+}
+
+/** Continues a limit to both ends of the axis, so that it is a line however few runs there are. */
+function withWholeLimit(plot) {
+  const { x, from, to, series } = plot;
+  if (!series.some(({ isLimit }) => isLimit)) return plot;
+  const wider = series.map(({ values: own, ...one }) => {
+    const [first, last] = one.isLimit ? [own[0], own.at(-1)] : [null, null];
+    return { ...one, values: [first, ...own, last] };
+  });
+  return { ...plot, x: [from, ...x, to], series: wider };
 }
 
 /** Draws a plot as pages/history.ts describes it, in the colours of its legend. */
 function draw(area) {
-  const shown = JSON.parse(area.dataset.plot);
+  const shown = withWholeLimit(JSON.parse(area.dataset.plot));
   const { x, from, to, unit, look, series } = shown;
   const axis = { stroke: color('--quiet'), grid: { stroke: color('--line'), width: 1 } };
   const size = () => ({ width: area.clientWidth, height: 150 });
@@ -166,7 +178,7 @@ function draw(area) {
         },
         {
           ...axis,
-          size: 54,
+          size: 60,
           space: 28,
           incrs: steps[unit],
           values: (_, ticks) => ticks.map(words),
@@ -183,7 +195,7 @@ function draw(area) {
             paths: uPlot.paths.bars({ size: [0.6, 24, 2] }),
           }),
           spanGaps: true,
-          points: { show: !isBars && !isLimit && x.length < 15 },
+          points: { show: !isBars && !isLimit && x.length < 18 },
         })),
       ],
     },

@@ -52,17 +52,12 @@ export const approvalsPage: Page = {
         .filter(({ causes }) => causes.length > 0);
       const isOperator = request.user.role === 'operator';
       const forms = (id: string): Html | '' => {
-        const [of, name = '', guard] = id.split(' ');
-        if (of === 'cause') {
-          const plan = facts.plans.find(({ held }) => held.plan === name);
-          const cause = plan?.causes.find((one) => one.guard === guard);
-          const isFirst = cause !== undefined && cause === open[0]?.causes[0];
-          return cause ? causeForms(request, name, cause, isFirst) : '';
-        }
+        const [of, name = ''] = id.split(' ');
         if (of === 'rejected') {
           const label = 'Approve after all';
           const values = { plan: name };
-          return actionForm(request, { action: 'approve', label, values, needsReason: true });
+          const approve = { action: 'approve', label, values, needsReason: true, isSecond: true };
+          return actionForm(request, approve);
         }
         if (!isOperator) return '';
         const group = facts.waiting[Number(name)];
@@ -79,7 +74,8 @@ export const approvalsPage: Page = {
           </details>`;
         }
         if (of !== 'run' || status.running || status.paused) return '';
-        return actionForm(request, { action: 'run-full', label: 'Run now' });
+        const isSecond = open.length > 0;
+        return actionForm(request, { action: 'run-full', label: 'Run now', isSecond });
       };
       const reader = { ...readerOf(request, snapshot), forms };
       const body = html`${sectionsHtml(approvedSections(facts, seen, config), reader)}
@@ -94,6 +90,7 @@ export const approvalsPage: Page = {
             (cause) =>
               html`<div class="answer">
                 ${sectionsHtml(causeSections(plan, cause, facts, config), reader, 3)}
+                ${causeForms(request, held.plan, cause, cause === open[0]?.causes[0])}
               </div>`,
           )}
           ${approveAll(request, plan)}
@@ -156,7 +153,6 @@ function partsOf(request: PageRequest, groups: readonly HeldGroup[]) {
   );
 }
 
-/** Returns a box for each part; all are ticked. */
 function partFields(parts: ReturnType<typeof partsOf>): Html {
   return html`<fieldset>
     <legend class="hidden">These</legend>
@@ -234,7 +230,6 @@ const nothingWaits = {
   body: html`<p>Nothing awaits a decision there any more.</p>`,
 };
 
-/** Returns which changes the address selects, and what else it could select of these. */
 function filterOf(request: PageRequest, groups: readonly HeldGroup[]) {
   const { guard, op, channel } = request.query;
   const unique = (of: (group: HeldGroup) => string) => [...new Set(groups.map(of))];

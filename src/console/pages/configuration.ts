@@ -69,9 +69,7 @@ const openKeys: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/**
- * Returns a value without anything that could be a secret. `isOpen`: nothing in it can be one.
- */
+/** Returns a value without any secret. `isOpen`: nothing in it can be one. */
 function shown(value: unknown, key: string, isOpen: boolean): unknown {
   const stated = inFile(key, value);
   if (Array.isArray(stated)) return stated.map((one) => shown(one, key, isOpen));

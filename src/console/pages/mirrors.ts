@@ -37,7 +37,7 @@ import type { Section, Text } from '../../views/sections.ts';
 import { html, type Html, prose, sectionsHtml } from '../../views/render/html.ts';
 import type { User } from '../access/access-rules.ts';
 import { consoleText, personLink } from '../view/console-text.ts';
-import { filterLink, textField } from '../view/form.ts';
+import { filterLink, postForm, textField } from '../view/form.ts';
 import { linkTo } from '../view/page.ts';
 import { findPeople } from './people.ts';
 import { csrfOf, formOf, sendPage } from '../view/layout.ts';
@@ -45,7 +45,6 @@ import { csrfOf, formOf, sendPage } from '../view/layout.ts';
 /** A file of a mirror that cannot be used, so that the mirror is stopped. */
 export interface RefusedConfiguration {
   file: string;
-  /** What is wrong, one line for each mistake. */
   why: string;
 }
 
@@ -159,23 +158,14 @@ export async function showSince(
   const day = sinceQuery.parse(request.query).day || yesterday;
   const days: DayChanges[] = [];
   const facts: SinceFacts[] = [];
-  const unread: string[] = [];
-  for await (const mirror of inTurns({ clock }, mirrors)) {
-    const name = mirror.config.mirror;
-    const read = async () =>
-      mirror.read({ seesAddresses: false }, ({ snapshot }) =>
-        snapshot
-          ? {
-              changed: readDays(snapshot, name, Date.parse(day)),
-              happened: [readSince(snapshot, mirror.config, Date.parse(day))],
-            }
-          : { changed: [], happened: [] },
-      );
-    const found = mirror.isElsewhere() ? undefined : await read().catch(unlessBug);
-    if (!found) unread.push(name);
-    days.push(...(found?.changed ?? []));
-    facts.push(...(found?.happened ?? []));
-  }
+  const since = Date.parse(day);
+  const unread = await readEach(mirrors, clock, async ({ config, read }) =>
+    read({ seesAddresses: false }, ({ snapshot }) => {
+      if (!snapshot) return;
+      days.push(...readDays(snapshot, config.mirror, since));
+      facts.push(readSince(snapshot, config, since));
+    }),
+  );
   const sorted = days.toSorted((a, b) => b.day.localeCompare(a.day));
   const most = sorted.slice(0, mostDays);
   const more = `The first ${mostDays} of ${sorted.length}: choose a later day.`;
@@ -199,8 +189,27 @@ export async function showSince(
   });
 }
 
-/** How many lines the page of changes has at most. */
 const mostDays = 300;
+
+/** Reads one mirror after the other. Returns the names of those that cannot be read here. */
+async function readEach(
+  mirrors: readonly ConsoleMirror[],
+  clock: Clock,
+  read: (mirror: ConsoleMirror) => Promise<void>,
+): Promise<string[]> {
+  const unread: string[] = [];
+  // Each snapshot is opened in this process, which answers the CRM meanwhile.
+  for await (const mirror of inTurns({ clock }, mirrors)) {
+    try {
+      if (mirror.isElsewhere()) unread.push(mirror.config.mirror);
+      else await read(mirror);
+    } catch (error) {
+      if (isBug(error)) throw error;
+      unread.push(mirror.config.mirror);
+    }
+  }
+  return unread;
+}
 
 function personForm(who: string): Html {
   const field = { name: 'who', value: who, example: 'address, CRM id or hash' };
@@ -212,10 +221,7 @@ function personForm(who: string): Html {
 
 const searched = z.object({ who: z.string() });
 
-/**
- * Searches all mirrors for a person, and sends the page of those found, and of the mirrors whose
- * snapshots cannot be read here. It changes nothing.
- */
+/** Searches all mirrors for a person, and names those that cannot be read here. Changes nothing. */
 export async function findInMirrors(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -225,29 +231,30 @@ export async function findInMirrors(
   const { visitor } = request;
   const { who } = formOf(request, searched);
   const user = { name: '', role: 'viewer', seesAddresses: false, ...visitor } as const;
-  const search = async (mirror: ConsoleMirror): Promise<Html[]> =>
-    mirror.read(user, async (seen) => {
-      const found = await findPeople(seen, who, user);
-      const { keys, isExact = false, isUnusable, isMalformed, none = '' } = found;
-      const { snapshot, names } = seen;
-      if (isMalformed) hint = none;
-      if (isUnusable) return [html`<li>${mirror.config.mirror}: ${prose(none)}</li>`];
-      if (!snapshot || !isExact) return [];
-      return keys.map((key) => {
-        const href = personLink({ mirror }, snapshot, key);
-        const person = html`<a href="${href}">${names({ kind: 'contact', key })}</a>`;
-        return html`<li>${mirror.config.mirror}: ${person}</li>`;
-      });
-    });
   let hint = '';
   const found: Html[][] = [];
-  const unread: string[] = [];
-  // Each snapshot is opened in this process, which answers the CRM meanwhile.
-  for await (const mirror of inTurns({ clock }, mirrors)) {
-    const links = mirror.isElsewhere() ? undefined : await search(mirror).catch(unlessBug);
-    if (!links) unread.push(mirror.config.mirror);
-    else if (links.length > 0) found.push(links);
-  }
+  const unread = await readEach(mirrors, clock, async (mirror) =>
+    mirror.read(user, async (seen) => {
+      const {
+        keys,
+        isExact,
+        isUnusable,
+        isMalformed,
+        none = '',
+      } = await findPeople(seen, who, user);
+      const { snapshot, names } = seen;
+      const item = (about: Html) => html`<li>${mirror.config.mirror}: ${about}</li>`;
+      if (isMalformed) hint = none;
+      if (isUnusable) found.push([item(prose(none))]);
+      else if (snapshot && isExact && keys.length > 0) {
+        const people = keys.map((key) => {
+          const href = personLink({ mirror }, snapshot, key);
+          return item(html`<a href="${href}">${names({ kind: 'contact', key })}</a>`);
+        });
+        found.push(people);
+      }
+    }),
+  );
   const those = unread.length === 0 ? '' : 'that was searched ';
   const nobody = `No mirror ${those}has a record of this person.`;
   const none = html`<p class="flash">${hint === '' ? nobody : hint}</p>`;
@@ -269,10 +276,6 @@ export async function findInMirrors(
   });
 }
 
-function unlessBug(error: unknown): undefined {
-  if (isBug(error)) throw error;
-}
-
 function steeringForm(
   { visitor }: FastifyRequest,
   csrf: string,
@@ -285,16 +288,13 @@ function steeringForm(
   const stop = html`<button class="grave" name="what" value="stop">
     Pause, and stop ${counted(runs, 'run')}
   </button>`;
+  const content = html`${textField('Reason (required)', { name: 'reason' })}
+    <button name="what" value="pause">Pause ${which}</button>
+    ${runs > 0 && stop}
+    <button class="second" name="what" value="resume">Resume ${which}</button>`;
   return html`<details class="inline">
     <summary>Pause or resume ${all.length === 1 ? 'it' : `these ${which}`}</summary>
-    <form class="action" method="post" action="/steer">
-      <input type="hidden" name="csrf" value="${csrf}" />
-      <input type="hidden" name="mirrors" value="${all.join(' ')}" />
-      ${textField('Reason (required)', { name: 'reason' })}
-      <button name="what" value="pause">Pause ${which}</button>
-      ${runs > 0 && stop}
-      <button class="second" name="what" value="resume">Resume ${which}</button>
-    </form>
+    ${postForm(csrf, '/steer', content, { mirrors: all.join(' ') })}
   </details>`;
 }
 
@@ -334,7 +334,6 @@ export async function steerMirrors(
 
 /** The workers that share mirrors over one Redis, as one of them sees them. */
 export interface ConsoleFleet {
-  /** The name of the worker that shows the console. */
   node: string;
   /** Reads what Redis knows now. Throws Unavailable while Redis is away. */
   read(): Promise<Fleet>;
@@ -363,13 +362,10 @@ export async function showFleet(
       const hasOthers = workers.some(({ row }) => row.node !== name && !row.draining);
       const isDraining = worker.row.draining;
       if (!isDraining && !hasOthers) return html`<small>It is the last one.</small>`;
-      return html`<form class="action" method="post" action="/fleet/drain">
-        <input type="hidden" name="csrf" value="${csrf}" />
-        <input type="hidden" name="node" value="${name}" />
-        <button class="second" name="undo" value="${isDraining ? 'yes' : 'no'}">
-          ${isDraining ? 'Let it have mirrors' : 'Drain'}
-        </button>
-      </form>`;
+      const button = html`<button class="second" name="undo" value="${isDraining ? 'yes' : 'no'}">
+        ${isDraining ? 'Let it have mirrors' : 'Drain'}
+      </button>`;
+      return postForm(csrf, '/fleet/drain', button, { node: name });
     };
     const pageLink = (mirror: string): string => `/m/${mirror}`;
     return html`<section>

@@ -271,7 +271,7 @@ export function limitPieces(
     names('Route'),
     numbers('Limit'),
     numbers('Window'),
-    numbers('Used'),
+    numbers('Used now'),
     numbers('By others'),
     'Seen',
   ];

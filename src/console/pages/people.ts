@@ -59,7 +59,6 @@ interface Found {
   isUnusable?: boolean;
   /** Whether they are no address, id or hash. */
   isMalformed?: boolean;
-  /** Why nobody is found. */
   none?: string;
 }
 
@@ -177,7 +176,6 @@ export const personFile: Page = {
   },
 };
 
-/** What a page shows if its address names nobody. */
 const nobody = {
   title: 'Nobody is here',
   code: 404,

@@ -110,10 +110,8 @@ function bodyOf(request: PageRequest, { snapshot, names, config }: Seen): Html {
     )}`;
 }
 
-/** Returns the address of the list of a class, as a page or as a file. */
 function listLink(request: PageRequest, of: ProblemClass | undefined, end = ''): string {
   return linkTo(request, `problems${end}${of === undefined ? '' : `?class=${of}`}`);
 }
 
-/** What stands for a value that may be personal. */
 const hiddenValue = '(the value is hidden from viewers)';

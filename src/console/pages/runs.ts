@@ -34,7 +34,6 @@ const statuses: Readonly<Record<string, readonly string[]>> = {
   'interrupted or still running': ['interrupted', 'running'],
 };
 
-/** How many days the table of changes has at most. */
 const daysShown = 31;
 const hourMs = 3_600_000;
 const times: Readonly<Record<string, number>> = { '1 h': 1, '24 h': 24, '7 d': 168 };

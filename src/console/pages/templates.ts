@@ -91,7 +91,6 @@ async function templateContent(request: PageRequest, isAsked: boolean): Promise<
   const isMissing = isAsked ? !read : known === undefined;
   const shown = isMissing ? {} : (read?.fields ?? platform);
   const differs = new Set(isMissing ? [] : differing(source, shown));
-  // What differs stands first.
   const fields = [...new Set([...differs, ...Object.keys(source), ...Object.keys(shown)])].filter(
     (name) => name !== 'name' || differs.has(name),
   );

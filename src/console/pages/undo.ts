@@ -151,7 +151,6 @@ function undoneIn(answer: CommandAnswer): RunDocument | string[] {
   return found.reasons.length > 0 ? found.reasons : ['nothing was sent'];
 }
 
-/** Shows what the undo would do, and what cannot be undone, as the command does. */
 function planSections(
   request: PageRequest,
   { snapshot, names }: Seen,

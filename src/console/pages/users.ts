@@ -18,7 +18,7 @@ import { rememberDecision } from '../../compose/mirror-files.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { inTurns } from '../../engine/context/work-in-parts.ts';
 import { type ConsoleMirror, operatorName } from '../view/console-mirror.ts';
-import { textField } from '../view/form.ts';
+import { postForm, textField } from '../view/form.ts';
 import { csrfOf, formOf, sendPage } from '../view/layout.ts';
 
 /** Sends the page of the users, for an operator. */
@@ -38,14 +38,19 @@ export async function showUsers(
     const other = one.role === 'operator' ? 'viewer' : 'operator';
     const button = (change: string, label: string): Html =>
       html`<button class="second" name="change" value="${change}">${label}</button>`;
-    return html`<form class="action" method="post" action="/users">
-      <input type="hidden" name="csrf" value="${csrf}" />
-      <input type="hidden" name="name" value="${name}" />
-      ${button(other, `Make ${other}`)} ${button('password', 'New password')}
-      ${button(one.disabled ? 'enabled' : 'disabled', one.disabled ? 'Enable' : 'Disable')}
-    </form>`;
+    const buttons = html`${button(other, `Make ${other}`)} ${button('password', 'New password')}
+    ${button(one.disabled ? 'enabled' : 'disabled', one.disabled ? 'Enable' : 'Disable')}`;
+    return postForm(csrf, '/users', buttons, { name });
   };
   const table = { columns: [names('User'), 'Role'], rows };
+  const adding = html`${textField('Name', { name: 'name', most: 64 })}
+    <label
+      >Role
+      <select name="role">
+        ${roles.map((role) => html`<option>${role}</option>`)}
+      </select></label
+    >
+    <button name="change" value="add">Add</button>`;
   await sendPage(request, reply, {
     title: 'Users',
     csrf,
@@ -53,17 +58,7 @@ export async function showUsers(
       ${sectionsHtml([{ table }], { forms })}
       <section>
         <h2>Add a user</h2>
-        <form class="action" method="post" action="/users">
-          <input type="hidden" name="csrf" value="${csrf}" />
-          ${textField('Name', { name: 'name', most: 64 })}
-          <label
-            >Role
-            <select name="role">
-              ${roles.map((role) => html`<option>${role}</option>`)}
-            </select></label
-          >
-          <button name="change" value="add">Add</button>
-        </form>
+        ${postForm(csrf, '/users', adding)}
       </section>`,
   });
 }

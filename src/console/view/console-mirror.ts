@@ -43,7 +43,6 @@ export interface ConsoleMirror {
   isElsewhere(): boolean;
   /** Returns the rate limits that this process observes; none if it sends no requests. */
   limits(): Readonly<Record<string, RouteLimit>>;
-  /** Returns what a command line does. */
   effectOf(argv: readonly string[]): CommandForm['effect'];
   /**
    * Runs a command line without its configuration in the name of the user. If a worker has the
@@ -54,16 +53,12 @@ export interface ConsoleMirror {
   assembled<T>(work: (opened: Assembled, shell: Shell) => Promise<T>): Promise<T>;
   /** Asks the platform, within its rate limits. */
   ask<T>(question: (platform: Platform, signal: AbortSignal) => Promise<T>): Promise<T>;
-  /**
-   * Runs a command line that only reads, in a process of its own, because it may take long. `heard`
-   * receives its progress; `stop` ends it.
-   */
+  /** Runs a slow command line that only reads, in a process of its own. `heard`: its progress. */
   runApart(
     argv: readonly string[],
     heard?: (line: string) => void,
     stop?: AbortSignal,
   ): Promise<CommandResult>;
-  /** The long work that operators have begun in the console. */
   jobs: Jobs;
 }
 
@@ -108,10 +103,7 @@ const ageAtMost = 10;
 /** How old it may be at most if it could not be read, in milliseconds. */
 const mostFaultMs = 2_000;
 
-/**
- * How long a page waits for a file that another process has locked, in milliseconds. SQLite waits
- * in this thread, which also answers the CRM.
- */
+/** How long, in milliseconds, this thread, which also answers the CRM, waits for a locked file. */
 const patienceMs = 200;
 
 interface ConsoleMirrorOptions {
@@ -193,15 +185,11 @@ export function consoleMirror(
   };
 }
 
-/**
- * Returns the name under which decisions of a user are kept. A proxy may name users by their
- * addresses, and decisions are kept without any.
- */
+/** Returns the name under which decisions of a user are kept, without the @ of an address. */
 export function operatorName({ name }: User): string {
   return `${name.replaceAll('@', ' at ')} (console)`;
 }
 
-/** Runs a command line in this process, in the name of the user. */
 async function runAs(user: User, shell: Shell, argv: readonly string[]): Promise<CommandResult> {
   const { held: _, ...outer } = shell;
   const lines: string[] = [];
@@ -232,10 +220,7 @@ const questionsAtOnce = 4;
 /** How many more wait for one of them to end. */
 const waitingAtMost = 4;
 
-/**
- * Limits the expensive work of all mirrors together, also of those that come later. Too much of it
- * throws Busy.
- */
+/** Limits the expensive work of all mirrors together. Too much of it throws Busy. */
 export function limitMirrors(
   mirrors: () => readonly ConsoleMirror[],
 ): () => readonly ConsoleMirror[] {

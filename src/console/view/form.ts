@@ -11,7 +11,6 @@ import { html, type Html, prose, raw, timeOf } from '../../views/render/html.ts'
 import type { Job } from './jobs.ts';
 import { linkTo, type PageContent, type PageRequest } from './page.ts';
 
-/** A button of a form. */
 interface Button {
   /** The action (actions.ts), if it is another one than that of the form. */
   action?: string;
@@ -27,15 +26,26 @@ interface Button {
 /** A form with one button, or with several that share its fields. */
 export interface FormParts extends Button {
   action: string;
-  /** Other buttons for the same fields. */
   second?: Button;
   third?: Button | undefined;
-  /** Hidden values. */
   values?: Readonly<Record<string, string>>;
-  /** Fields that the user fills in. */
   fields?: Html;
   /** Asks for a reason, which is kept with the decision; `optional`: it may be left out. */
   needsReason?: boolean | 'optional';
+}
+
+/** Returns a form that is sent with the token of the session, and with these hidden values. */
+export function postForm(
+  csrf: string,
+  action: string,
+  content: Html | string,
+  values: Readonly<Record<string, string>> = {},
+): Html {
+  const hidden = Object.entries({ csrf, ...values });
+  return html`<form class="action" method="post" action="${action}">
+    ${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)}
+    ${content}
+  </form>`;
 }
 
 /** Returns the form; for a viewer, a note that an operator may do it. */
@@ -47,14 +57,12 @@ export function actionForm(request: PageRequest, parts: FormParts): Html {
     </p>`;
   }
   const { action: _, ...first } = parts;
-  const hidden = Object.entries({ csrf: request.csrf, back: request.here, ...values });
   const isOptional = needsReason === 'optional';
-  return html`<form class="action" method="post" action="${linkTo(request, `do/${action}`)}">
-    ${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)}
-    ${fields}
-    ${needsReason && textField(`Reason (${isOptional ? 'optional' : 'required'})`, { name: 'reason', isOptional })}
-    ${[first, second, third].map((one) => one && button(request, one))}
-  </form>`;
+  const reason = `Reason (${isOptional ? 'optional' : 'required'})`;
+  const content = html`${fields} ${needsReason && textField(reason, { name: 'reason', isOptional })}
+  ${[first, second, third].map((one) => one && button(request, one))}`;
+  const hidden = { back: request.here, ...values };
+  return postForm(request.csrf, linkTo(request, `do/${action}`), content, hidden);
 }
 
 /** Returns a field for a text, which the browser does not complete. */
@@ -108,10 +116,8 @@ export function askForm(
   request: PageRequest,
   { path, label }: { path: string; label: string },
 ): Html {
-  return html`<form class="action" method="post" action="${linkTo(request, path)}">
-    <input type="hidden" name="csrf" value="${request.csrf}" />
-    <button class="second">${label}</button>
-  </form>`;
+  const content = html`<button class="second">${label}</button>`;
+  return postForm(request.csrf, linkTo(request, path), content);
 }
 
 /** What a viewer gets who has the CRM or the platform asked. */
@@ -124,12 +130,10 @@ export function forbidden(line: string): PageContent {
 
 /** A field of a filter. */
 export interface Choice {
-  /** The name in the query. */
   name: string;
   label: string;
   /** The values, each with its text; without them, the user types one. */
   options?: readonly (readonly [value: string, text: string])[];
-  /** What is typed; text by default. */
   type?: 'date';
   /** What is shown without a choice; everything by default. */
   usual?: string;

@@ -24,9 +24,7 @@ export interface Job {
   kind: JobKind;
   /** What it is about: `rehearsal`, or `undo` and the id of a run. */
   subject: string;
-  /** The name of the operator. */
   by: string;
-  /** The command line. */
   argv: readonly string[];
   /** In milliseconds since the epoch. */
   startedAt: number;
@@ -41,7 +39,6 @@ export interface Job {
   stop: (() => void) | undefined;
 }
 
-/** What to begin. */
 interface NewJob {
   kind: JobKind;
   subject: string;
@@ -52,7 +49,6 @@ interface NewJob {
   work(heard: (line: string) => void, stop: AbortSignal): Promise<CommandAnswer>;
 }
 
-/** How many jobs that have ended are kept. */
 const mostKept = 20;
 
 /** The jobs of one mirror. */

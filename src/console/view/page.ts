@@ -34,7 +34,6 @@ export interface PageContent {
 
 /** A file that a page offers instead of content. */
 interface PageFile {
-  /** The media type. */
   type: string;
   text: string;
   /** The name under which browsers save it; undefined if they show it. */
@@ -58,10 +57,7 @@ export interface Page {
   /** The name in the navigation; undefined for pages that others link to. */
   nav?: string;
   show(request: PageRequest): Shown | Promise<Shown>;
-  /**
-   * Answers the form of the page that has this process ask the CRM or the platform (askForm). No
-   * link of another site can do so, because the form needs the token.
-   */
+  /** Answers the form that has this process ask the CRM or the platform, which needs the token. */
   ask?(request: PageRequest): Promise<Shown>;
   /**
    * Answers the form of the page that asks for something that may not be in an address. It changes

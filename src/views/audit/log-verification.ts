@@ -25,7 +25,6 @@ import { exitCode } from '../../compose/output/failure-report.ts';
 
 const digest = z.string().regex(/^[0-9a-f]{64}$/);
 
-/** The parts of a line that the hashes and the signatures cover. */
 const exportedLine = z.object({
   seq: z.number().int(),
   person: z.string().nullable(),

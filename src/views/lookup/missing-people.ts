@@ -37,9 +37,7 @@ export function missingWords(missing: ReturnType<typeof missingOf>): string {
   return `${counted(people, 'person', 'people')}, ${due} for long enough${first}`;
 }
 
-/**
- * Returns when the people are opted out who are missing from now on; null if they stay subscribed.
- */
+/** Returns when those missing from now on are opted out; null if they stay subscribed. */
 export function optedOutAfter({ guards, policy }: Config) {
   const { absentReadings: readings, absentForMs: ms } = guards;
   return policy.absent === 'keep' ? null : { readings, ms };

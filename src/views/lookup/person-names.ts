@@ -45,9 +45,7 @@ export function wordOf(who: string): string {
   return word.includes('@') ? contactKey(word) : word;
 }
 
-/**
- * Returns a predicate that tests whether a word from `wordOf` means a record, by key or by hash.
- */
+/** Returns a predicate that tests whether a word from `wordOf` means a record, by key or hash. */
 export function namedBy(word: string, snapshot: Snapshot): (record: RecordName) => boolean {
   const hashOf = shortHasher(snapshot.meta);
   return ({ kind, key }) =>

@@ -7,7 +7,6 @@ import { namesOf, type Names } from './person-names.ts';
 
 export interface OpenedMirror {
   config: Config;
-  /** The snapshot; undefined if none exists yet. */
   snapshot: Snapshot | undefined;
   names: Names;
 }

@@ -157,7 +157,6 @@ export function heldChangesOf(all: WaitingChanges, guards: Config['guards']) {
         since: instant(since),
         /** The time from which a run applies it without approval, if the CRM still states it. */
         until: holdForMs === undefined ? null : instant(since + holdForMs),
-        /** The approvals and rejections in force. */
         decisions: held.flatMap(({ verdict: is, op, part, decision, by, reason, decidedAt }) =>
           is === null || decision === null || decidedAt === null
             ? []

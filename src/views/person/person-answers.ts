@@ -16,7 +16,6 @@ import type { RecordedPerson } from './recorded-rows.ts';
 
 export interface Evidence {
   channels: readonly string[];
-  /** The entries of the audit log about the person, the oldest first. */
   entries: readonly EntryDocument[];
   listed: ListEntries;
   /** The time for which the answer is given; null for now. */
@@ -59,9 +58,7 @@ export interface MailAnswer {
   entry: number | null;
   /** The row of `reasons` that holds. */
   reason: string;
-  /** The whole answer, to be read after the name of the channel. */
   sentence: string;
-  /** What it rests on, in sentences. */
   evidence: string[];
 }
 
@@ -73,7 +70,6 @@ interface ChannelFacts {
   member: RecordedPerson['channels'][string] | undefined;
   /** The last write that changed the channel, or may have. */
   write: EntryDocument | undefined;
-  /** That write, if it made the present state. */
   cause: EntryDocument | undefined;
   /** The entries of the do-not-contact list that no later opt-in has ended. */
   standing: ListEntries;
@@ -87,7 +83,6 @@ interface ChannelFacts {
 interface Reason {
   id: string;
   holds(facts: ChannelFacts): boolean;
-  /** Returns what follows "because"; '' if nothing more is known. */
   why(facts: ChannelFacts): string;
   is?: Is;
   /** Whether nothing was done about the channel, so that what the CRM says comes first. */
@@ -387,7 +382,6 @@ const wantedIn: ReadonlySet<ProblemCause> = new Set([
   'erased',
 ]);
 
-/** Says where somebody is who is not on the platform, or is not recorded. */
 function whereabouts({ recorded, entries, listed }: Evidence): string {
   const last = entries.findLast(({ type }) => type === 'write');
   const isDone = last?.['outcome'] === 'acked' || last?.['outcome'] === 'found';
@@ -406,7 +400,6 @@ function whereabouts({ recorded, entries, listed }: Evidence): string {
   return `the contact was removed from the platform ${when}, and not by this mirror`;
 }
 
-/** Says why the CRM lets nobody be opted in, or ''. */
 function crmLead(channel: string, { wants, hasInvalid, statedOut }: Evidence): string {
   if (!wants) return statedOut.includes(channel) ? 'the CRM has said no; ' : '';
   if (hasInvalid) return 'a record in the CRM is invalid; ';

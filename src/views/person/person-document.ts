@@ -44,7 +44,6 @@ import { answersOf } from './person-answers.ts';
 import { listEntries, type Missing, recordsOf } from './person-records.ts';
 import { describeRows, membershipOf, storedRow } from './recorded-rows.ts';
 
-/** What is asked about a person, and how people are named in the document. */
 interface Asked {
   config: Config;
   key: Key;
@@ -57,7 +56,6 @@ interface Asked {
   isWhole?: boolean;
 }
 
-/** A record of the CRM that may be the person's, as it was read. */
 interface CrmRecord {
   place: string;
   value: Record<string, unknown>;
@@ -67,7 +65,6 @@ interface CrmRecord {
 interface Found {
   examined: Examined;
   read: CrmRecord[];
-  /** The settings that read these records. */
   columns: readonly MappedColumn[];
   rules: PersonRules;
   /** The full contacts as the platform returns them, and why not all of them could be read. */
@@ -85,7 +82,6 @@ interface Reading extends Asked {
 
 const kind = 'contact';
 const shownRows = { changes: 50, requests: 40 };
-/** More than a log can hold. */
 const allRows = { changes: 1_000_000_000, requests: 1_000_000_000 };
 
 /** Asks the CRM and the platform. Throws Invalid if the mirror has no contacts. */
@@ -257,7 +253,6 @@ function documentOf(reading: Reading) {
           return { ...sendOf(change), by: gate.id, asks: gate.asks };
         })
       : null,
-    /** Changes that await approval because of a guard. */
     held: heldChangesOf(waiting, guards),
     /** The changes that await approval, or that somebody has decided about. */
     decisions,
@@ -275,7 +270,6 @@ function documentOf(reading: Reading) {
       retryAt: instantOrNull(parked.retryAt),
     })),
     problems,
-    /** Reports of opt-outs to the CRM. */
     reports: (isPast ? [] : snapshot.optOutReports.of({ kind, key })).map((one) => ({
       channel: one.channel,
       crmId: names({ kind, key: one.crmId }),
@@ -297,7 +291,6 @@ function documentOf(reading: Reading) {
     })),
     /** What the audit log has of the person; null if there is no log. */
     audit: records.audit && { ...records.audit, entries },
-    /** The requests about the person, the newest first. */
     requests,
   };
   const shown = structuredClone(document);
@@ -440,7 +433,6 @@ function snapshotOf({ found, snapshot, names, key, config }: Reading) {
         .at(-1) ?? null,
     /** How long full runs have not found the person in the CRM; null if the last one did. */
     absence: absenceOf(absence, row, rules, successors.length > 0),
-    /** When the person left all mail, if known. */
     left: left ? { after: instantOrNull(left.after), until: instantOrNull(left.by) } : null,
     contacts: recorded.contacts.map((contact) => ({ ...contact, ...undetailed })),
     /** The addresses under which the same CRM record, or contact, was known before. */
@@ -457,7 +449,6 @@ function snapshotOf({ found, snapshot, names, key, config }: Reading) {
   };
 }
 
-/** What only the platform knows of a contact. */
 const undetailed = { status: null, suppressed: null, createdAt: null, updatedAt: null };
 
 function channelsOf({ snapshot }: Reading, { examined: { decision, states }, rules }: Found) {
@@ -478,9 +469,7 @@ function channelsOf({ snapshot }: Reading, { examined: { decision, states }, rul
       observed: shows ?? null,
       /** Whether that is shown by a contact of ours; always so for a person who is in the CRM. */
       ours: asked.wanted !== 'gone' || shows === asked.observed,
-      /** The rules in order, up to the one that matches. */
       tried: tried.map(({ rule: { id, asks }, matches }) => ({ id, asks, matches })),
-      /** The gates checked after that, in order. */
       gates: gates.map(({ gate: { id, asks }, held }) => ({ id, asks, held })),
       /** Whether a gate overrides the rule that matched. */
       outweighed: tried.at(-1)?.rule.id !== verdict.by,
@@ -558,9 +547,7 @@ function canariesAbout(
     // Until all of the slice is changed, nobody knows better than the hash.
     const isSent = () =>
       guarded.canary.sent({ guard, run: canary.run }).some((one) => one.key === key);
-    /** Whether the person is in the slice. */
     const member = memberOf(canary)(key) && (canary.state === 'applying' || isSent());
-    /** Whether a change of the person waits for the slice. */
     const waits = !member && canary.state !== 'failed';
     return [{ ...tellCanary(guard, canary, policy), member, waits }];
   });

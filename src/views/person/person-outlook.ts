@@ -7,7 +7,6 @@ import type { Tone } from '../sections.ts';
 import type { PersonDocument } from './person-document.ts';
 
 export interface Outlook {
-  /** Nothing, or what prevents or delays a change. */
   next: string;
   is: Exclude<Tone, 'quiet'>;
   why: readonly string[];

@@ -47,9 +47,7 @@ export interface PersonRecords {
   listed: ListEntries;
   /** The audit log, and whether it is as it was written; null if there is none. */
   audit: ReturnType<typeof stateOf> | null;
-  /** The entries of the audit log, the oldest first. */
   entries: EntryDocument[];
-  /** The newest requests first. */
   requests: LoggedRequest[];
   missing: Missing[];
 }

@@ -26,7 +26,6 @@ type Snapshot = NonNullable<PersonDocument['snapshot']>;
 type Channel = NonNullable<PersonDocument['channels']>[number];
 
 export interface Extent {
-  /** How many things that happened are shown, and how much of a long text. */
   happenings?: number;
   characters?: number;
 }
@@ -293,7 +292,6 @@ function platformLines({ platform }: PersonDocument): string[] {
 
 function decisionItem({ crm, platform, snapshot }: PersonDocument, channel: Channel): Item {
   const { decision, tried, gates: asked, by, problem, stoppedBy, desired, observed } = channel;
-  // The rule or gate that decided.
   const rule = [...tried, ...asked].find(({ id }) => id === by);
   const wish = desiredWords(desired, crm);
   const named = rule ? `${rule.asks} (${by})` : 'no rule matches';
@@ -347,7 +345,6 @@ function sendLines({ sends, keptBack, history, decisions }: PersonDocument): Tex
   ];
 }
 
-/** What a run does with a change, by what was decided about it. */
 const sendWords = {
   waiting: 'awaits approval, not sent until then',
   approved: 'to send',
@@ -360,10 +357,7 @@ const meaningWords: Readonly<Record<string, string>> = {
   unknown: 'no known meaning',
 };
 
-/**
- * Names the columns of the CRM that decide about a channel, or state that the person is deleted or
- * unsubscribed from everything, with their values.
- */
+/** Names the columns of the CRM, with values, that decide about a channel or about all mail. */
 function columnLines(channel: string, records: PersonDocument['crm']['records']): string[] {
   return records.flatMap(({ columns, place }) =>
     columns

@@ -87,9 +87,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85em; }
 `;
 
 const policy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`;
-/** Where the signed document begins in a page. */
 const documentStart = '<pre id="document">';
-/** Where the signatures begin in a page. */
 const footerStart = '<footer id="signature">';
 
 /** Writes such a text and its signature to new files (0600): both or none. Throws Invalid. */
@@ -178,7 +176,6 @@ function documentIn(page: string): string | undefined {
   return text === undefined || end < 0 ? undefined : unescapeHtml(text.slice(0, end));
 }
 
-/** Returns the signatures at the end of a page and what they cover, or undefined. */
 function signaturesIn(page: string) {
   const at = page.lastIndexOf(footerStart);
   const [, document, own, publicKey] = footer.exec(page.slice(Math.max(at, 0))) ?? [];

@@ -67,7 +67,6 @@ export interface HtmlReader {
   channel?(id: string): Html | string;
   /** Returns the address of a record's page, or undefined if it has none. */
   recordLink?(record: { kind: RecordTypeName; key: Key }): string | undefined;
-  /** Returns the address of a page of the mirror. */
   pageLink?(path: string): string;
   /** Returns the forms that belong to the section or the line with this id. */
   forms?(id: string): Html | '';

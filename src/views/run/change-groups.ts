@@ -41,7 +41,6 @@ const subscription = ['subscription', 'subscriptions'] as const;
 const template = ['template', 'templates'] as const;
 const onPlatform = ' of people who are on the platform';
 
-/** The sorts of changes in the order in which they are shown. */
 const sorts: readonly Sort[] = [
   { kind: 'contact', op: 'create', mark: plus, noun: person },
   { kind: 'contact', op: 'opt_in', mark: tilde, noun: subscription, more: onPlatform },
@@ -52,7 +51,6 @@ const sorts: readonly Sort[] = [
   { kind: 'template', op: 'archive', mark: minus, noun: template },
 ];
 
-/** The counts of a run, or of a rehearsed one. */
 type Counts = Pick<Summary, 'contacts' | 'templates'>;
 
 /** Returns what a run has done, in the groups of a plan. */

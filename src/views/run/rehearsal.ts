@@ -137,9 +137,7 @@ export function heldCount(run: RehearsedRun): number {
 export interface RehearsalView {
   config: Config;
   who: Who;
-  /** What lets the next run do what would await approval. */
   approving: Span;
-  /** How many people to name, and what names all. */
   most: number;
   namesAll: string;
   /** Says since when the limit of a route is known. */

@@ -56,7 +56,6 @@ export interface Viewed {
 }
 
 interface Shown {
-  /** The configuration as the user named it. */
   config: string;
   writes: boolean;
   verbose?: true | undefined;
@@ -169,7 +168,6 @@ export async function samplesOf(
   return samples;
 }
 
-/** Returns the samples that the run has done, with the numbers of all that it has done. */
 function doneOf(
   samples: readonly Sample[],
   groups: readonly CountedChanges[],
@@ -223,7 +221,6 @@ const endings: Record<Summary['status'], string> = {
   interrupted: 'It was interrupted; the next run goes on from there.',
 };
 
-/** What says how large both sides are, and what was left out. */
 type Sizes = Pick<Summary, 'contacts' | 'templates' | 'only' | 'mode'> & {
   returns?: Summary['returns'];
 };

@@ -57,7 +57,6 @@ export function isDecision(value: unknown): value is DecisionDocument {
 /** What only a terminal shows: hashes, and commands. */
 interface ForTerminal {
   plan: string;
-  /** The run that the plan undoes. */
   undoes?: string | undefined;
   /** What the next approver signs, and whether this one has not signed it before. */
   signed?: { next: string; isNew: boolean } | undefined;
@@ -198,10 +197,8 @@ export function readApprovals(
     plans,
     now,
     approvals,
-    /** What is approved and not yet sent. */
     waiting,
     lately: holds.decidedLately(approvalsShown),
-    /** What is rejected, by the hash of the part. */
     rejected,
   };
 }
@@ -302,8 +299,6 @@ export function causeSections(
         ]
       : []),
     {
-      // What decides about it comes last, below what it is about.
-      id: `cause ${plan} ${guard}`,
       lines: [
         [
           ...examples.flatMap((one, at): Span[] => [at === 0 ? 'For example ' : ', ', one]),
@@ -316,7 +311,6 @@ export function causeSections(
   ];
 }
 
-/** Says what was known of these people. */
 function beforeWords({ withdraws, was, madeBy, fields }: BeforeAndNow): string {
   if (withdraws === 1) return `opted out in the CRM${byFields(fields)}`;
   if (was === null) return 'no contact';
@@ -326,7 +320,6 @@ function beforeWords({ withdraws, was, madeBy, fields }: BeforeAndNow): string {
   return 'not subscribed';
 }
 
-/** Says what the CRM says of them now. */
 function nowWords({ op, stated, fields }: BeforeAndNow): string {
   if (op === 'opt_in') return 'opted in';
   if (stated === 1) return `opted out${byFields(fields)}`;

@@ -200,7 +200,6 @@ function readSnapshot(snapshot: Snapshot, seen: Seen) {
     /** What waits, if the configuration has canaries or windows. */
     delays: {
       ...(policy && {
-        /** The canaries that are open, and how the last one ended. */
         canaries: openIn(book).map(([guard, canary]) => tellCanary(guard, canary, policy)),
         lastCanary: book?.last ? tellCanaryEnd(book.last) : null,
       }),
@@ -253,7 +252,6 @@ function readRuns(snapshot: Snapshot, { config, leased, now }: Seen) {
 
 const provenForMs = 36 * 3_600_000;
 
-/** Returns the proof that a run provides. `now` is in milliseconds since the epoch. */
 function tellProof(
   { id, startedAt, endedAt }: KeptRun,
   { schedule, alerts }: Seen['config'],
@@ -370,7 +368,6 @@ function tellHeld(snapshot: Snapshot, { names, now, config }: Seen) {
       approved: !isAnyLeft(undecided),
       since: instant(since),
       ...counts,
-      /** Those that nobody has approved, by guard class. */
       undecided,
       /** Those with an approved change that waits for a run, by guard class. */
       ready,
@@ -416,13 +413,11 @@ function tellCanaryEnd({ is: ended, at, says, counts, ...of }: CanaryEnd) {
   return { ...of, ended, at: instant(at), found: says ?? null, counts: counts ?? null };
 }
 
-/** The part of a stored summary that is read. */
 const kept = storedJson<{
   only?: string | null;
   deferred?: Partial<Record<(typeof askedClasses)[number], number>>;
 }>('the summary of a run');
 
-/** Returns what the last run left to a later one because no window allowed it. */
 function tellWaiting({ runs, meta }: Snapshot, { config: { windows, schedule }, now }: Seen) {
   const time = { at: now, timezone: schedule?.timezone ?? 'UTC' };
   const ended = ['full', 'fast']
