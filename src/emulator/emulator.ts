@@ -8,12 +8,13 @@ import { Invalid } from '../domain/errors.ts';
 import type { Answer, Request } from '../domain/exchange.ts';
 import {
   type ApiOutcome,
+  type Asked,
   refuse,
   refuseBriefly,
   timestamp,
   toAnswer,
 } from './shared/api-answer.ts';
-import { arrange, createSeed, type Seed, type SeedFile } from './seed/seed-file.ts';
+import { arrange, createSeed, type SeedFile } from './seed/seed-file.ts';
 import { CONSOLE, createConsole, foreign, isForeign } from './ui/console.ts';
 import { createFaults, type Delivery } from './faults/faults.ts';
 import {
@@ -40,11 +41,9 @@ import {
   type LoggedRequest,
   type Recent,
   remember,
-  type World,
   createDashboard,
-  type Dashboard,
 } from './ui/dashboard.ts';
-import { decode, findOperation, type Operation, operations } from './api/operation-table.ts';
+import { decode, findOperation, type Operation } from './api/operation-table.ts';
 
 /** The options of an emulator. Throws Invalid for a limit, quirk or fault of another form. */
 export interface EmulatorOptions {
@@ -64,36 +63,12 @@ export interface EmulatorOptions {
   faults?: readonly string[] | undefined;
   /** The minimum number of recent entries that the request log keeps. The default is 100,000. */
   keepRequests?: number | undefined;
-  /** The storage of the world; the default is memory. */
   storage?: Storage | undefined;
-  /** The initial world. Ignored if the storage already contains a world. */
   seedFile?: SeedFile | undefined;
 }
 
 /** An email platform that changes on request only. It also plays its first organization. */
-export interface Emulator extends Player {
-  /** Responds at once and without faults, in JSON except for /docs. Never throws. */
-  handle(request: AnyRequest): Answer;
-  /** Responds to a request over a simulated connection on which faults occur. */
-  receive(request: AnyRequest): Delivery;
-  /** Replaces the set of faults. Throws Invalid if one cannot be parsed. */
-  fail(faults: readonly string[]): void;
-  limitOf: Meters['limitOf'];
-  /** Returns the ids of all organizations. The first one is the emulator's own. */
-  organizations(): string[];
-  /** Returns a player of another organization. Throws Invalid if there is none with this id. */
-  player(organizationId: string): Player;
-  /** Returns the session of the first user without an organization, if there is one. */
-  guest(): string | undefined;
-  /**
-   * Restores the world as it was when the first request arrived. Limits, the request log, the
-   * counters of quirks and the random sequence of faults start again. The chosen faults stay in
-   * place.
-   */
-  reset(): void;
-  /** Writes all pending changes and closes the storage. */
-  close(): void;
-}
+export type Emulator = ReturnType<typeof createEmulator>;
 
 /**
  * Creates a local, strict platform with all operations of the specification. A request passes these
@@ -101,7 +76,7 @@ export interface Emulator extends Player {
  * organization and route (429), the key's permissions (403), and the operation's schemas (400).
  * Then the operation runs. A request with a valid key counts against the limit.
  */
-export function createEmulator(options: EmulatorOptions): Emulator {
+export function createEmulator(options: EmulatorOptions) {
   const { clock, storage = createMemory() } = options;
   // Errors in the options must be reported before anything is stored.
   const quirks = createQuirks(options.quirks ?? []);
@@ -140,10 +115,12 @@ export function createEmulator(options: EmulatorOptions): Emulator {
     return writing(storage.save) ?? toAnswer(outcome, { date, ...headers });
   }
 
-  const emulator: Emulator = {
+  const emulator = {
     ...player([...accounts.organizations.keys()][0] ?? ''),
-    handle: (request) => handle(request),
-    receive: (request) =>
+    /** Responds at once and without faults, in JSON except for /docs. Never throws. */
+    handle: (request: AnyRequest): Answer => handle(request),
+    /** Responds to a request over a simulated connection on which faults occur. */
+    receive: (request: AnyRequest): Delivery =>
       faults.receive(
         routeOf(request),
         (fault) => handle(request, fault),
@@ -152,9 +129,15 @@ export function createEmulator(options: EmulatorOptions): Emulator {
     fail: faults.choose,
     limitOf: meters.limitOf,
     organizations: () => [...accounts.organizations.keys()],
+    /** Returns a player of another organization. Throws Invalid if there is none with this id. */
     player,
+    /** Returns the session of the first user without an organization, if there is one. */
     guest: () =>
       accounts.users.rows().find(({ organizationId }) => organizationId === null)?.session,
+    /**
+     * Restores the world as it was when the first request arrived. Limits, the request log, the
+     * counters of quirks and the random sequence of faults begin again; the chosen faults stay.
+     */
     reset() {
       begin();
       accounts.restore(storage.rewind());
@@ -190,7 +173,6 @@ function openAccounts(
   return accounts;
 }
 
-/** Writes to the storage. Returns the error response if the write fails. */
 function writing(write: () => void): Answer | undefined {
   try {
     write();
@@ -202,22 +184,9 @@ function writing(write: () => void): Answer | undefined {
   }
 }
 
-/** Gives access to one organization of the emulator. */
-export interface Player {
-  readonly organizationId: string;
-  /** A key that may read and write. If there is none, this is any usable key. */
-  readonly apiKey: string;
-  readonly seed: Seed;
-  readonly dashboard: Dashboard;
-  readonly world: World;
-}
-
-/** Returns a function from an organization's id to its player. Throws Invalid for other ids. */
-function createPlayers(
-  accounts: Accounts,
-  requests: Recent<LoggedRequest>,
-): (organizationId: string) => Player {
-  return (organizationId) => {
+/** Returns a function that gives access to one organization. Throws Invalid for other ids. */
+function createPlayers(accounts: Accounts, requests: Recent<LoggedRequest>) {
+  return (organizationId: string) => {
     const organization = accounts.organizations.get(organizationId);
     if (organization === undefined) {
       const known = [...accounts.organizations.keys()].join(', ');
@@ -227,6 +196,7 @@ function createPlayers(
     const best = usable.find((key) => permits(key, 'GET') && permits(key, 'POST'));
     return {
       organizationId,
+      /** A key that may read and write. If there is none, this is any usable key. */
       apiKey: (best ?? usable[0])?.secret ?? '',
       seed: createSeed(accounts, organization),
       dashboard: createDashboard(organization),
@@ -237,25 +207,14 @@ function createPlayers(
 
 type AnyRequest = Omit<Request, 'method'> & { method: string };
 
-interface Asked {
-  method: string;
-  path: string;
-  query: URLSearchParams;
-  headers: Record<string, string>;
-  body: string;
+interface Ground extends Pick<EmulatorOptions, 'clock'> {
+  accounts: Accounts;
+  meters: Meters;
+  quirks: Required<Quirk>;
 }
 
-function ask(
-  asked: Asked,
-  ground: {
-    accounts: Accounts;
-    meters: Meters;
-    quirks: Required<Quirk>;
-    clock: Pick<Clock, 'now' | 'monotonic'>;
-  },
-): Reply {
-  const { accounts, meters, quirks, clock } = ground;
-  const found = findOperation(operations, asked);
+function ask(asked: Asked, { accounts, meters, quirks, clock }: Ground): Reply {
+  const found = findOperation(asked);
   if ('allowed' in found) return { route: null, ...refusePath(asked, found.allowed) };
   const { operation, id } = found;
   const { route, method } = operation;
@@ -272,7 +231,7 @@ function ask(
   if (!reading.allowed) return { ...known, outcome: rateLimited(route, headers['retry-after']) };
   if (key && !permits(key, method)) return { ...known, outcome: forbidden(key, operation) };
 
-  const question = quirks.rewrites({ ...asked, route, id });
+  const question = { ...asked, route, id };
   const outcome =
     quirks.answers(question, organization) ?? operation.answer(organization, question);
   return { ...known, outcome, question };
@@ -299,7 +258,7 @@ function read({ method, path, headers, body = '' }: AnyRequest): Asked {
 
 /** Returns the route of a request, or undefined if no operation has this method and path. */
 export function routeOf(request: AnyRequest): Route | undefined {
-  const found = findOperation(operations, read(request));
+  const found = findOperation(read(request));
   return 'operation' in found ? found.operation.route : undefined;
 }
 
@@ -331,14 +290,17 @@ function admit(
 }
 
 function permits({ permissions }: KeyRow, method: string): boolean {
-  const needed = method === 'GET' ? 'read' : 'write';
-  return permissions.split(',').some((permission) => permission.trim() === needed);
+  return permissions.split(',').some((permission) => permission.trim() === neededFor(method));
+}
+
+function neededFor(method: string): 'read' | 'write' {
+  return method === 'GET' ? 'read' : 'write';
 }
 
 function forbidden(key: KeyRow, { method, brief }: Operation): ApiOutcome {
   const message = 'Unauthorized access';
   if (brief) return refuseBriefly(403, message);
-  const needed = method === 'GET' ? 'read' : 'write';
+  const needed = neededFor(method);
   return refuse(403, message, {
     why: `The API key "${key.name}" may ${key.permissions || 'nothing'}; this needs ${needed}.`,
     fix: `Use a key with the permission ${needed}.`,

@@ -6,7 +6,6 @@ import type { Emulator } from './emulator.ts';
 
 /** An emulator that accepts connections from this machine. */
 export interface Served {
-  /** The base URL, without a trailing slash. */
   url: string;
   /** Stops immediately and cuts all open connections. */
   close(): Promise<void>;
@@ -14,11 +13,7 @@ export interface Served {
 
 const MOST_BYTES = 1024 * 1024;
 
-/**
- * Serves the emulator on a port of the loopback address; port 0 picks a free one. Throws the
- * system's error if the port cannot be used. A body larger than 1 MB is refused with 413 before it
- * is read.
- */
+/** Serves the emulator on a loopback port, 0 for a free one. Throws the system's error. */
 export async function serve({ receive }: Pick<Emulator, 'receive'>, port: number): Promise<Served> {
   const app = Fastify({
     bodyLimit: MOST_BYTES,

@@ -74,7 +74,6 @@ const ApiKey = z.strictObject({
   createdBy: named.extend({ email: text }),
 });
 
-/** Holds every schema under its name in the OpenAPI document. */
 export const answers = {
   Contact,
   ContactList: z.strictObject({

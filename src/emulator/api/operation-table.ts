@@ -19,6 +19,7 @@ import {
 import {
   type About,
   type ApiOutcome,
+  type Asked,
   refuse,
   refuseBriefly,
   timestamp,
@@ -118,7 +119,10 @@ export const operations: readonly Operation[] = [
     description: 'Newest first, archived ones too. The default of `limit` is 20.',
     success: [200, 'TemplateList'],
     query: templateListQuery,
-    run: (organization, { query: { page = 1, limit = 20 } }) => {
+    run: (
+      organization,
+      { query: { page = 1, limit = organization.behaviour.templatesListed } },
+    ) => {
       const listed = organization.templates.listed();
       const templates = listed.page(page, limit).map((row) => viewTemplate(organization, row));
       return done({ templates, total: listed.size, page, limit, event: 'template.list' });
@@ -194,18 +198,16 @@ export const operations: readonly Operation[] = [
     run: ({ domains, now }, { body }) => {
       const existing = domains.byName(body.domain);
       if (existing) {
+        const { id, domain } = existing;
         return refuse(409, 'Domain already exists', {
-          why: `The organization has the domain ${existing.domain} already, with the id "${existing.id}".`,
+          why: `The organization has the domain ${domain} already, with the id "${id}".`,
           fix: 'Use the domain that is there, or choose another name.',
-          about: { domainId: existing.id },
+          about: { domainId: id },
         });
       }
       const domain = domains.add(body, now());
-      return {
-        status: 201,
-        body: { ...viewDomain(domain), event: 'domain.created' },
-        about: { domainId: domain.id },
-      };
+      const view = { ...viewDomain(domain), event: 'domain.created' };
+      return { status: 201, body: view, about: { domainId: domain.id } };
     },
   }),
   operation('POST', '/api/domain/v1/verify/{domain_id}', {
@@ -391,13 +393,8 @@ function enrol(
   };
 }
 
-/** An operation of the platform's API: one row of the table in operation-table.ts. */
-export interface Operation<Query = unknown, Body = unknown> {
-  method: Method;
-  /** The path, with at most one parameter, written as {name}. */
-  path: string;
-  /** Matches a path, and in it the encoded parameter. */
-  pattern: RegExp;
+/** What a row of the table says of its operation. */
+interface Row<Query = unknown, Body = unknown> {
   route: Route;
   summary: string;
   /** Describes mostly what the specification does not show and how the emulator behaves there. */
@@ -414,36 +411,36 @@ export interface Operation<Query = unknown, Body = unknown> {
   /** The schemas of the query and the body. Without one, what the client sends is ignored. */
   query?: z.ZodType<Query>;
   body?: z.ZodType<Body>;
-  /** Checks a request against the schemas and executes it. */
-  answer(organization: Organization, asked: Asked): ApiOutcome;
 }
 
-interface Asked {
-  /** The decoded path parameter; '' if the path has none. */
-  id: string;
-  query: URLSearchParams;
-  body: string;
+/** An operation of the platform's API. */
+export interface Operation extends Row {
+  method: Method;
+  /** The path, with at most one parameter, written as {name}. */
+  path: string;
+  /** Matches a path, and in it the encoded parameter. */
+  pattern: RegExp;
+  /** Checks a request against the schemas and executes it. `id` is '' if the path names none. */
+  answer(organization: Organization, asked: Call<URLSearchParams, string>): ApiOutcome;
 }
 
-/** A request to one operation after it has been checked. */
-export interface Call<Query, Body> {
+/** A request to one operation: as it came, or after it has been checked. */
+interface Call<Query, Body> {
   id: string;
   query: Query;
   body: Body;
-}
-
-interface Row<Query, Body> extends Omit<
-  Operation<Query, Body>,
-  'method' | 'path' | 'pattern' | 'answer'
-> {
-  run(organization: Organization, call: Call<Query, Body>): ApiOutcome;
 }
 
 /** Creates an operation of which `run` handles the checked requests. */
 function operation<Query, Body>(
   method: Method,
   path: string,
-  { run, ...row }: Row<Query, Body>,
+  {
+    run,
+    ...row
+  }: Row<Query, Body> & {
+    run(organization: Organization, call: Call<Query, Body>): ApiOutcome;
+  },
 ): Operation {
   const readQuery = query(row.query ?? z.custom<never>());
   const readBody = json(row.body ?? z.custom<never>());
@@ -462,23 +459,16 @@ function operation<Query, Body>(
   };
 }
 
-/** The operation for a path and method, or the methods that the path allows. */
-export type FoundRoute =
-  | { operation: Operation; id: string }
-  /** The methods that the path allows; empty if the path does not exist. */
-  | { allowed: string[] };
-
-/** Finds the operation for a method and a path without its query. Paths do not end in a slash. */
+/** Finds an operation by method and path, or the methods of the path, none if it does not exist. */
 export function findOperation(
-  operations: readonly Operation[],
-  { method, path }: { method: string; path: string },
-): FoundRoute {
+  asked: Pick<Asked, 'method' | 'path'>,
+): { operation: Operation; id: string } | { allowed: string[] } {
   const allowed: string[] = [];
   for (const operation of operations) {
-    const found = operation.pattern.exec(path);
+    const found = operation.pattern.exec(asked.path);
     const id = found ? decode(found[1] ?? '') : undefined;
     if (id === undefined) continue;
-    if (operation.method === method) return { operation, id };
+    if (operation.method === asked.method) return { operation, id };
     allowed.push(operation.method);
   }
   return { allowed };
@@ -509,16 +499,14 @@ export function json<T>(schema: z.ZodType<T>) {
     try {
       value = JSON.parse(text);
     } catch {
-      return refused('Malformed JSON', {
-        why: text === '' ? 'The request has no body.' : 'The body is not valid JSON.',
-        fix: 'Send a JSON object as the body.',
-      });
+      const why = text === '' ? 'The request has no body.' : 'The body is not valid JSON.';
+      const fix = 'Send a JSON object as the body.';
+      return { ok: false, refusal: refuse(400, 'Malformed JSON', { why, fix }) };
     }
     if (isDeeper(value, MOST_LEVELS)) {
-      return refused('Invalid request', {
-        why: `The body is nested more than ${MOST_LEVELS} levels deep.`,
-        fix: 'Send a flatter body.',
-      });
+      const why = `The body is nested more than ${MOST_LEVELS} levels deep.`;
+      const fix = 'Send a flatter body.';
+      return { ok: false, refusal: refuse(400, 'Invalid request', { why, fix }) };
     }
     return check(schema, value, 'body');
   };
@@ -536,10 +524,6 @@ function check<T>(schema: z.ZodType<T>, value: unknown, part: 'query' | 'body'):
     fix: `Correct the ${part} and send the request again.`,
   });
   return { ok: false, refusal: { ...refusal, misfit: true } };
-}
-
-function refused(message: string, detail: { why: string; fix: string }): Read<never> {
-  return { ok: false, refusal: refuse(400, message, detail) };
 }
 
 /** Limits the nesting of a body, so that every response can be serialized. */

@@ -8,84 +8,66 @@ import { refuse, toAnswer } from '../shared/api-answer.ts';
 
 /** Describes what reaches the client in response to a request. */
 export type Delivery =
-  /** The response arrives after `delayMs`. */
   | { is: 'whole'; answer: Answer; delayMs: number }
   /** The headers and half of the body arrive; then the connection is cut. */
   | { is: 'half'; answer: Answer }
-  /** The connection is cut before any response. */
   | { is: 'reset' }
   /** Nothing arrives, and the connection stays open. */
   | { is: 'silence' };
+
+interface Told {
+  route: Route;
+  random: Random;
+}
 
 interface FaultKind {
   name: string;
   line: string;
   /** Whether the request is still executed and counted. */
   acts: boolean;
-  /** Returns what reaches the client. `answer` is the real response, present if `acts` is true. */
-  delivers(answer: Answer | undefined, told: { route: Route; random: Random }): Delivery;
+  /** Returns what reaches the client. `handle` executes the request. */
+  delivers(handle: (fault: string) => Answer, told: Told): Delivery;
 }
 
 const SLOW_MS = { least: 1000, most: 5000 };
 
 export const faultKinds: readonly FaultKind[] = [
-  { name: '500', acts: false, line: '500, and nothing was done', delivers: failed },
-  { name: '500-after', acts: true, line: '500, though it was done', delivers: failed },
-  {
-    name: '429',
-    acts: false,
-    line: '429 with Retry-After: 1, whatever the limit',
-    delivers: (_answer, { route }) =>
-      whole(toAnswer(rateLimited(route, '1'), { 'retry-after': '1' })),
-  },
-  {
-    name: 'reset-before',
-    acts: false,
-    line: 'the connection is cut, nothing was done',
-    delivers: cut,
-  },
-  {
-    name: 'reset-after',
-    acts: true,
-    line: 'it was done, then the connection is cut',
-    delivers: cut,
-  },
-  {
-    name: 'timeout-before',
-    acts: false,
-    line: 'no answer ever, and nothing was done',
-    delivers: () => ({ is: 'silence' }),
-  },
-  {
-    name: 'timeout-after',
-    acts: true,
-    line: 'it was done, but no answer ever comes',
-    delivers: () => ({ is: 'silence' }),
-  },
-  {
-    name: 'garbage',
-    acts: true,
-    line: 'it was done, but the body is a web page',
-    delivers: (answer) => (answer ? whole({ ...answer, ...page }) : { is: 'reset' }),
-  },
-  {
-    name: 'slow',
-    acts: true,
-    line: 'the answer comes one to five seconds late',
-    delivers: (answer, { random }) => {
-      const delayMs = SLOW_MS.least + random() * (SLOW_MS.most - SLOW_MS.least);
-      return answer ? { is: 'whole', answer, delayMs: Math.round(delayMs) } : { is: 'reset' };
-    },
-  },
-  {
-    name: 'half',
-    acts: true,
-    line: 'it was done, but the connection is cut within the body',
-    delivers: (answer) => (answer ? { is: 'half', answer } : { is: 'reset' }),
-  },
+  undone('500', '500, and nothing was done', failed),
+  done('500-after', '500, though it was done', failed),
+  undone('429', '429 with Retry-After: 1, whatever the limit', ({ route }) =>
+    whole(toAnswer(rateLimited(route, '1'), { 'retry-after': '1' })),
+  ),
+  undone('reset-before', 'the connection is cut, nothing was done', cut),
+  done('reset-after', 'it was done, then the connection is cut', cut),
+  undone('timeout-before', 'no answer ever, and nothing was done', () => ({ is: 'silence' })),
+  done('timeout-after', 'it was done, but no answer ever comes', () => ({ is: 'silence' })),
+  done('garbage', 'it was done, but the body is a web page', (answer) =>
+    whole({ ...answer, ...page }),
+  ),
+  done('slow', 'the answer comes one to five seconds late', (answer, { random }) => {
+    const delayMs = SLOW_MS.least + random() * (SLOW_MS.most - SLOW_MS.least);
+    return { is: 'whole', answer, delayMs: Math.round(delayMs) };
+  }),
+  done('half', 'it was done, but the connection is cut within the body', (answer) => ({
+    is: 'half',
+    answer,
+  })),
 ];
 
-/** Delivers a response at once. */
+/** A fault that occurs before the request is executed. */
+function undone(name: string, line: string, deliver: (told: Told) => Delivery): FaultKind {
+  return { name, line, acts: false, delivers: (_handle, told) => deliver(told) };
+}
+
+/** A fault that occurs afterwards, to the real response. */
+function done(
+  name: string,
+  line: string,
+  deliver: (answer: Answer, told: Told) => Delivery,
+): FaultKind {
+  return { name, line, acts: true, delivers: (handle, told) => deliver(handle(name), told) };
+}
+
 export function whole(answer: Answer): Delivery {
   return { is: 'whole', answer, delayMs: 0 };
 }
@@ -107,10 +89,8 @@ const page = {
   body: '<!doctype html><title>Bad gateway</title>',
 };
 
-/** A kind of fault with its rate and route, as in `500=0.05@contacts.enrol`. */
 interface Fault {
   kind: FaultKind;
-  /** The share of requests that fail, from 0 to 1. */
   rate: number;
   /** The route that is affected; undefined means every route. */
   route: Route | undefined;
@@ -122,12 +102,8 @@ export function createFaults(texts: readonly string[], random: Random) {
   let seed: number | undefined;
   let own: Random | undefined;
   return {
-    /** Replaces the faults. Throws Invalid if one cannot be parsed. */
     choose: (others: readonly string[]) => void (faults = others.map(parse)),
-    /**
-     * Handles a request to a route over a connection on which faults occur; of several faults, the
-     * one named first does. `lose` logs a request that never reached the platform.
-     */
+    /** Handles a request. The first fault that hits it occurs; `lose` logs what never arrived. */
     receive(
       route: Route | undefined,
       handle: (fault?: string) => Answer,
@@ -141,7 +117,7 @@ export function createFaults(texts: readonly string[], random: Random) {
       const hit = here.find(({ rate }) => chance() < rate);
       if (!hit) return whole(handle());
       const { name, acts, delivers } = hit.kind;
-      const delivery = delivers(acts ? handle(name) : undefined, { route, random: chance });
+      const delivery = delivers(handle, { route, random: chance });
       const status = delivery.is === 'whole' ? delivery.answer.status : 0;
       if (!acts) lose({ route, status, fault: name });
       return delivery;

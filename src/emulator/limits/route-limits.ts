@@ -35,12 +35,10 @@ export function isRoute(name: string): name is Route {
 export function createMeters(texts: readonly string[], algorithm: Algorithm) {
   const stated = new Map(texts.map(parseLimit));
   const meters = new Map<string, Meter>();
-  /** Returns the limit of a route, which is the same for every organization. */
   const limitOf = (route: Route): Limit =>
     stated.get(route) ?? stated.get('*') ?? { requests: perMinute[route], windowSeconds: 60 };
   return {
     limitOf,
-    /** Counts one request of an organization. */
     take(organizationId: string, route: Route, at: Instant) {
       const name = `${route} ${organizationId}`;
       const limit = limitOf(route);
@@ -54,11 +52,7 @@ export function createMeters(texts: readonly string[], algorithm: Algorithm) {
 
 export type Meters = ReturnType<typeof createMeters>;
 
-/**
- * Returns the rate-limit headers of a response ("Limits 4") at `nowMs` since the epoch. An
- * operation that sends email states when its window ends; any other states the length of the
- * window.
- */
+/** Returns the headers of "Limits 4": sending operations say when, others in which window. */
 export function limitHeaders(
   { limit, reading }: { limit: Limit; reading: MeterReading },
   { sends, nowMs }: { sends: boolean | undefined; nowMs: number },
@@ -166,7 +160,6 @@ const aligned = inWindows('epoch', (nowMs, windowMs) => Math.floor(nowMs / windo
 /** Remembers every request for one window, so that no window ever holds more than the limit. */
 const slidingLog: Algorithm = ({ requests, windowSeconds }): Meter => {
   const windowMs = windowSeconds * 1000;
-  /** The times of the counted requests, oldest first. */
   const log: number[] = [];
   return ({ monotonic }) => {
     while (log[0] !== undefined && log[0] + windowMs <= monotonic) log.shift();
@@ -230,7 +223,6 @@ const gcra: Algorithm = ({ requests, windowSeconds }): Meter => {
   };
 };
 
-/** Lists every algorithm with a one-line description for users. */
 export const algorithms: readonly { name: string; line: string; counts: Algorithm }[] = [
   { name: 'fixed', line: 'a window begins with its first request', counts: fixed },
   { name: 'aligned', line: 'windows lie end to end since the epoch', counts: aligned },

@@ -12,21 +12,13 @@ import type { ContactRow } from '../shared/row-types.ts';
 import { enrolment, json } from '../api/operation-table.ts';
 import { membershipIn } from '../store/contacts.ts';
 
-/**
- * A difference between the specification and a real platform. Operations implement the
- * specification only; a quirk wraps them and does some of the four things below. Quirks compose:
- * each one sees the result of those before it in the table (quirks.ts).
- */
+/** Wraps the operations. Quirks compose: each sees the result of those before it in the table. */
 export interface Quirk {
-  /** Changes how records are found and stored. */
   behaviour?: Partial<PlatformBehaviour>;
-  /** Changes the request before it reaches the operation. */
-  rewrites?(question: QuirkRequest): QuirkRequest;
   /** Responds in place of the operation; undefined lets the request through. */
   answers?(question: QuirkRequest, organization: Organization): ApiOutcome | undefined;
   /** Changes the reply, including the error response for a wrong key or an exhausted limit. */
   turns?(reply: Reply): Reply;
-  /** Clears the quirk's counters when the world is reset. */
   restart?(): void;
 }
 
@@ -41,15 +33,11 @@ interface QuirkRequest {
 }
 
 export interface Reply {
-  /** The route; null if no operation has this method and path. */
   route: Route | null;
-  /** The organization of the key or session; undefined if unknown. */
   organization?: Organization | undefined;
   outcome: ApiOutcome;
   headers: Record<string, string>;
-  /** The request that reached the operation; undefined if none did. */
   question?: QuirkRequest | undefined;
-  /** The result of the limit check; undefined if the request was not counted. */
   reading?: MeterReading | undefined;
 }
 
@@ -61,16 +49,13 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-interface Entry {
+/** Lists every quirk in the order in which they apply. The first value is the default. */
+export const quirks: readonly {
   name: string;
   line: string;
-  /** The values allowed after `name=`. The first one is the default. */
   values?: readonly string[];
   make(value: string): Quirk;
-}
-
-/** Lists every quirk in the order in which they apply. */
-export const quirks: readonly Entry[] = [
+}[] = [
   {
     name: 'no-flip',
     line: 'enrolling with the other subscription: 409, unchanged',
@@ -128,22 +113,17 @@ export const quirks: readonly Entry[] = [
     values: ['opt_out', 'opt_in'],
     line: 'contacts name every channel; the default where they have no row',
     // A channel without a row of its own shows its default, or `fallback` if it has none.
-    make: (fallback) => {
-      const shown = (own: unknown, { channels }: Organization): unknown[] => {
-        const rows = Array.isArray(own) ? own.filter(isRecord) : [];
-        return channels.rows().map(({ id, name, subscription = fallback }) => {
-          const row = rows.find((one) => one['id'] === id);
-          return row ?? { id, name, subscription };
+    make: (fallback) => ({
+      turns: eachContact((contact, { organization }) => {
+        if (!organization) return contact;
+        const own = Array.isArray(contact['channels']) ? contact['channels'].filter(isRecord) : [];
+        const channels = organization.channels.rows();
+        const shown = channels.map(({ id, name, subscription = fallback }) => {
+          return own.find((one) => one['id'] === id) ?? { id, name, subscription };
         });
-      };
-      return {
-        turns: eachContact((contact, { organization }) =>
-          organization
-            ? { ...contact, channels: shown(contact['channels'], organization) }
-            : contact,
-        ),
-      };
-    },
+        return { ...contact, channels: shown };
+      }),
+    }),
   },
   {
     name: 'list-groups-empty',
@@ -245,13 +225,7 @@ export const quirks: readonly Entry[] = [
     name: 'template-limit',
     values: ['10'],
     line: 'the template list gives 10 unless asked for more',
-    make: (limit) => ({
-      rewrites(question) {
-        if (question.route !== 'templates.list' || question.query.has('limit')) return question;
-        const query = new URLSearchParams([...question.query, ['limit', limit]]);
-        return { ...question, query };
-      },
-    }),
+    make: (limit) => ({ behaviour: { templatesListed: Number(limit) } }),
   },
   {
     name: 'content-rederives-variables',
@@ -270,12 +244,9 @@ export const quirks: readonly Entry[] = [
         const row = organization?.templates.byId(about.templateId);
         if (!organization || !row) return reply;
         const found = JSON.stringify(row.content).matchAll(/\{\{\s*([A-Za-z_][\w.]*)\s*\}\}/g);
-        const names = new Set([...found].map(([, name = '']) => name));
-        const variables = [...names].map((name) => ({
-          name,
-          type: 'string' as const,
-          defaultValue: null,
-        }));
+        const names = new Set(Array.from(found, ([, name = '']) => name));
+        const blank = { type: 'string', defaultValue: null } as const;
+        const variables = Array.from(names, (name) => ({ name, ...blank }));
         organization.templates.change(row, { variables }, row.updatedAt);
         return alter(reply, { body: viewTemplate(organization, row) });
       },
@@ -369,19 +340,14 @@ export const quirks: readonly Entry[] = [
     line: 'a used-up limit says Retry-After: 1 for ever',
     // As if a counter that has reached its limit had lost its expiry.
     make: () => {
-      const stuck = new Map<Organization, Set<Route>>();
-      const stuckIn = (organization: Organization): Set<Route> => {
-        const known = stuck.get(organization) ?? new Set();
-        stuck.set(organization, known);
-        return known;
-      };
+      const stuck = new Set<string>();
       return {
         restart: () => stuck.clear(),
-        answers: ({ route }, organization) =>
-          stuckIn(organization).has(route) ? rateLimited(route, '1') : undefined,
+        answers: ({ route }, { id }) =>
+          stuck.has(`${route} ${id}`) ? rateLimited(route, '1') : undefined,
         turns(reply) {
           const { route, organization, outcome, reading } = reply;
-          if (route && organization && reading?.remaining === 0) stuckIn(organization).add(route);
+          if (organization && reading?.remaining === 0) stuck.add(`${route} ${organization.id}`);
           if (outcome.status !== 429) return reply;
           const said = { 'x-ratelimit-remaining': '0', 'retry-after': '1' };
           return { ...reply, headers: { ...reply.headers, ...said } };
@@ -451,8 +417,6 @@ export function createQuirks(texts: readonly string[]): Required<Quirk> {
   for (const quirk of played) Object.assign(behaviour, quirk.behaviour);
   return {
     behaviour,
-    rewrites: (question: QuirkRequest) =>
-      played.reduce((asked, { rewrites }) => rewrites?.(asked) ?? asked, question),
     answers(question, organization) {
       for (const { answers } of played) {
         const outcome = answers?.(question, organization);
@@ -477,6 +441,7 @@ export function spellings(): { name: string; line: string }[] {
 
 type Contact = Record<string, unknown>;
 
+/** Makes a quirk of how a contact is shown, wherever an answer shows one. */
 function eachContact(change: (contact: Contact, reply: Reply) => Contact) {
   return (reply: Reply): Reply => {
     const { route, outcome } = reply;

@@ -36,7 +36,6 @@ const named = z.strictObject({ id, name });
 
 const key = z.strictObject({
   id: id.optional(),
-  /** The value for the x-api-key header. */
   key: id.optional(),
   name: name.optional(),
   permissions: z.string().optional(),
@@ -48,7 +47,6 @@ const user = z.strictObject({
   id: id.optional(),
   name,
   email: name,
-  /** The value of the session cookie. */
   session: id.optional(),
 });
 
@@ -94,7 +92,6 @@ export type SeedOrganization = z.infer<typeof organization>;
 
 const several = z.strictObject({
   organizations: z.array(organization).min(1, says('is empty', 'add an organization')),
-  /** Users who are not members of any organization. */
   guests: z.array(user).optional(),
 });
 
@@ -179,7 +176,10 @@ function offsetOf(document: Document, path: Path): number {
   return 0;
 }
 
-/** Creates the functions that add records to an organization. */
+/**
+ * Creates what adds records to an organization before requests arrive. Throws Invalid for unknown
+ * channels and taken values.
+ */
 export function createSeed(accounts: Accounts, organization: Organization) {
   const { channels, contacts, templates, domains, keys, now } = organization;
   return {
@@ -212,20 +212,15 @@ export function createSeed(accounts: Accounts, organization: Organization) {
       refuseTaken('domain', domain.domain, domains.byName);
       return domains.add(domain, now()).id;
     },
-    /** Adds a key and returns its secret, for the x-api-key header. */
     key(key: NewKey): string {
       refuseTaken('API key', key.id, keys.byId);
       refuseTaken('API key', key.secret, accounts.byKey);
       return keys.add(key, now()).secret;
     },
-    /** Adds a member and returns the member's session, for the cookie. */
     user: (user: Omit<NewUser, 'organizationId'>) =>
       seedUser(accounts, { ...user, organizationId: organization.id }),
   };
 }
-
-/** Adds records before requests arrive. Throws Invalid for unknown channels and taken values. */
-export type Seed = ReturnType<typeof createSeed>;
 
 function seedUser({ users }: Accounts, user: NewUser): string {
   refuseTaken('user', user.id, users.byId);
@@ -257,7 +252,6 @@ interface Beginning {
 export function arrange(accounts: Accounts, beginning: Beginning): void {
   const { apiKey, drawnKey, channels, seedFile } = beginning;
   const wrong: string[] = [];
-  /** Creates one record. If that fails, notes the reason and the position in the seed file. */
   const tryTo = (at: { index?: number; path: Path } | undefined, make: () => void): void => {
     try {
       make();

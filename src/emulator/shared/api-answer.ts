@@ -1,9 +1,17 @@
 import type { Answer } from '../../domain/exchange.ts';
 
+/** A request, with its path and query apart. */
+export interface Asked {
+  method: string;
+  path: string;
+  query: URLSearchParams;
+  headers: Record<string, string>;
+  body: string;
+}
+
 export interface ApiOutcome {
   status: number;
   body: Readonly<Record<string, unknown>>;
-  /** The records that the request concerned, for the request log. */
   about?: About;
   /** Set if the request did not match the schemas of its operation. */
   misfit?: true;

@@ -56,12 +56,10 @@ const dnsRecord = z.object({
   /** The name within the domain; @ stands for the domain itself. */
   name: text,
   value: text,
-  /** The priority; used for MX records only. */
   priority: z.number(),
 });
 
 const domain = dated.extend({
-  /** The domain name in lower case. */
   domain: text,
   status: text,
   userVerifiedDomain: z.boolean(),
@@ -82,7 +80,6 @@ const key = named.extend({
   /** The value for the x-api-key header. Modified only by `rotate`. */
   secret: text,
   enabled: z.boolean(),
-  /** Whether the key is revoked for good, in which case it counts as unknown. */
   revoked: z.boolean(),
   requestCount: z.number(),
   /** Comma-separated names, of which only `read` and `write` have a meaning. */
@@ -93,9 +90,7 @@ const key = named.extend({
 });
 
 const user = person.extend({
-  /** The value of the session cookie. */
   session: text,
-  /** The organization; null if the user is not a member of any. */
   organizationId: text.nullable(),
 });
 

@@ -118,7 +118,6 @@ export function membershipIn(contact: ContactRow, channelId: string): Membership
   return contact.memberships.find(({ channel }) => channel.id === channelId);
 }
 
-/** How many characters before each @ name the rows of the index by parts. */
 const width = 4;
 
 /** Indexes contacts by email; several with the same one keep the order of their addition. */

@@ -40,7 +40,6 @@ export type Organization = ReturnType<typeof createOrganization>;
 export interface Ground {
   ids: Ids;
   storage: Storage;
-  /** Returns the platform's time in milliseconds since the epoch. */
   now(): number;
   /** Overrides for behaviour that the specification leaves open. */
   behaviour: Partial<PlatformBehaviour>;
@@ -72,7 +71,6 @@ export function createOrganization({ id, name }: Rows['organization'], ground: G
     outbox: send,
     behaviour,
     now,
-    /** Returns all rows of the organization, oldest first. */
     *rows(): Generator<StoredRow> {
       const organization = id;
       for (const row of channel.rows()) yield { kind: 'channel', organization, row };
@@ -82,7 +80,6 @@ export function createOrganization({ id, name }: Rows['organization'], ground: G
       for (const row of domain.rows()) yield { kind: 'domain', organization, row };
       for (const row of send.rows()) yield { kind: 'send', organization, row };
     },
-    /** Adds a row of the storage. */
     put<Kind extends keyof typeof tables>({ kind, row }: StoredRow<Kind>): void {
       putting[kind].put(row);
     },
@@ -122,6 +119,8 @@ export interface PlatformBehaviour {
   keepsCase: boolean;
   /** Whether a change to a subscription updates the contact's `updatedAt`. */
   touches: boolean;
+  /** How many templates a list shows unless it is asked for another number. */
+  templatesListed: number;
   /** Reorders the rows of a listing, which arrive newest first. */
   orders?: ((rows: ContactRow[]) => ContactRow[]) | undefined;
 }
@@ -131,6 +130,7 @@ const specified: PlatformBehaviour = {
   finds: (key, search) => key.includes(search),
   keepsCase: false,
   touches: false,
+  templatesListed: 20,
 };
 
 const PREFIX = 'key_live';
@@ -154,7 +154,6 @@ function createKeys(ids: Ids, shelf: Shelf<KeyRow>, createdBy: KeyRow['createdBy
         updatedAt: now,
       });
     },
-    /** Finds a key by its secret, even if it is disabled or revoked. */
     bySecret: bySecret.find,
     /** Generates a new secret for the key. The old secret becomes unknown immediately. */
     rotate(row: KeyRow, now: number): void {
@@ -230,17 +229,13 @@ function createDomains(ids: Ids, shelf: Shelf<DomainRow>) {
         updatedAt: createdAt,
       });
     },
-    /** Finds a domain by its name, ignoring case. */
     byName: (domain: string) => byName.find(domain.toLowerCase()),
   };
 }
 
 const HOST = 'mail-platform.example';
 
-/**
- * Returns the DNS records that a domain needs, as mail platforms request them. The hosts and the
- * DKIM key are made up, because the emulator never sends mail.
- */
+/** Returns the DNS records that a domain needs. Hosts and DKIM key are made up: no mail is sent. */
 function createRecords(
   settings: Pick<DomainRow, 'domain' | 'customReturnPath' | 'trackingSubdomain'> &
     Pick<DomainRow, 'isSendingEmailEnabled' | 'isReceivingEmailEnabled'>,
@@ -329,7 +324,6 @@ export function createAccounts(
       return organization;
     },
     users: { ...users, add: addUser, bySession: bySession.find },
-    /** Finds the organization of a key, even if the key is revoked or disabled. */
     byKey(secret: string): { organization: Organization; key: KeyRow } | undefined {
       for (const organization of organizations.values()) {
         const key = organization.keys.bySecret(secret);

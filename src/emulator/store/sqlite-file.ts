@@ -14,7 +14,6 @@ import type { Storage, StoredRow } from './table.ts';
 
 /** `world` holds the present state; `beginning` holds the state to which a reset returns. */
 const tables = ['world', 'beginning'] as const;
-/** Marks the file as the emulator's ("CRMe"). */
 const APPLICATION = 0x43524d65;
 const FORMAT = 1;
 
@@ -66,7 +65,6 @@ interface Noted {
   kind: keyof Rows;
   organization: string;
   id: string;
-  /** The row to write; undefined if the row is to be deleted. */
   row: object | undefined;
 }
 

@@ -61,7 +61,6 @@ export function createLookup<Row>(textOf: (row: Row) => string) {
 }
 
 export interface Dated {
-  /** The creation time in milliseconds since the epoch. */
   readonly createdAt: number;
   /** Orders rows of the same millisecond. It is never shown. */
   readonly serial: number;
@@ -139,7 +138,6 @@ export type StoredRow<Kinds extends keyof Rows = keyof Rows> = {
 
 /** Stores the rows of one kind and organization. */
 export interface Shelf<Row> {
-  /** Marks the row as new or changed. */
   keep(row: Row): void;
   drop(id: string): void;
 }

@@ -4,20 +4,13 @@
  */
 import { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
-import { type ApiOutcome, refuse } from '../shared/api-answer.ts';
+import { type ApiOutcome, type Asked, refuse } from '../shared/api-answer.ts';
 import type { Dashboard, World } from './dashboard.ts';
 import { json, query } from '../api/operation-table.ts';
 import { email, subscription, templateUpdateBody } from '../../platform/request-schemas.ts';
 
 /** The path prefix of the emulator's own console, which needs no key and has no limit. */
 export const CONSOLE = '/_emulator/';
-
-interface Asked {
-  method: string;
-  path: string;
-  query: URLSearchParams;
-  body: string;
-}
 
 /** Says what each view shows; each accepts `?organization=id` and `?count=100`. */
 const views = {
@@ -49,13 +42,6 @@ const readQuery = query(
   }),
 );
 
-interface Played {
-  readonly organizationId: string;
-  organizations(): string[];
-  player(organizationId: string): { world: World; dashboard: Dashboard };
-  reset(): void;
-}
-
 /**
  * Creates the console.
  *
@@ -66,7 +52,12 @@ interface Played {
  *
  * Views and actions apply to the first organization, or to the one named by ?organization=id.
  */
-export function createConsole(emulator: Played): (asked: Asked) => ApiOutcome {
+export function createConsole(emulator: {
+  readonly organizationId: string;
+  organizations(): string[];
+  player(organizationId: string): { world: World; dashboard: Dashboard };
+  reset(): void;
+}): (asked: Asked) => ApiOutcome {
   const done = (body: ApiOutcome['body']): ApiOutcome => ({ status: 200, body });
   return ({ method, path, query, body }) => {
     const read = readQuery(query);
@@ -85,11 +76,9 @@ export function createConsole(emulator: Played): (asked: Asked) => ApiOutcome {
             { get: '/docs', shows: 'the API as a page to read' },
           ],
           act: [
-            ...Array.from(acts, ([name, { does, fields }]) => ({
-              post: CONSOLE + name,
-              does,
-              fields,
-            })),
+            ...Array.from(acts, ([name, { does, fields }]) => {
+              return { post: CONSOLE + name, does, fields };
+            }),
             { post: `${CONSOLE}reset`, does: 'leads back to the beginning', fields: {} },
           ],
           options: {
@@ -115,106 +104,104 @@ export function createConsole(emulator: Played): (asked: Asked) => ApiOutcome {
   };
 }
 
-interface Act {
-  does: string;
-  /** The body fields with their types; `?` marks an optional field. */
-  fields: Record<string, string>;
-  /** Performs the action. Throws Invalid if a record does not exist, or exists already. */
-  perform(dashboard: Dashboard, body: string): ApiOutcome;
-}
-
 const id = z.string();
 const person = { contact: id };
 const names = { firstName: z.string().optional(), lastName: z.string().optional() };
 
-const acts: ReadonlyMap<string, Act> = new Map([
+const acts = new Map([
   act(
-    ['sign-up', 'a person signs up, or comes back: opted in to the channels (ids)'],
+    'sign-up',
+    'a person signs up, or comes back: opted in to the channels (ids)',
     { email, ...names, channels: z.array(z.string()).optional() },
-    (dashboard, body) => dashboard.signUp(body),
+    (on, body) => on.signUp(body),
   ),
+  act('leave', 'the person opts out of a channel', { ...person, channel: id }, (on, body) =>
+    on.leave(body.contact, body.channel),
+  ),
+  act('unsubscribe', 'the person wants no mail at all', person, (on, { contact }) =>
+    on.unsubscribe(contact),
+  ),
+  act('resubscribe', 'takes back all that stops mail', person, (on, { contact }) =>
+    on.resubscribe(contact),
+  ),
+  act('block', 'a colleague blocks the person', person, (on, { contact }) => on.block(contact)),
   act(
-    ['leave', 'the person opts out of a channel'],
-    { ...person, channel: id },
-    (dashboard, body) => dashboard.leave(body.contact, body.channel),
-  ),
-  act(['unsubscribe', 'the person wants no mail at all'], person, (dashboard, { contact }) =>
-    dashboard.unsubscribe(contact),
-  ),
-  act(['resubscribe', 'takes back all that stops mail'], person, (dashboard, { contact }) =>
-    dashboard.resubscribe(contact),
-  ),
-  act(['block', 'a colleague blocks the person'], person, (dashboard, { contact }) =>
-    dashboard.block(contact),
-  ),
-  act(
-    ['suppress', 'mail bounced, or was reported as spam'],
+    'suppress',
+    'mail bounced, or was reported as spam',
     { ...person, reason: z.string() },
-    (dashboard, { contact, reason }) => dashboard.suppress(contact, reason),
+    (on, { contact, reason }) => on.suppress(contact, reason),
   ),
   act(
-    ['edit-contact', 'a colleague changes the email or the names of a contact'],
+    'edit-contact',
+    'a colleague changes the email or the names of a contact',
     { ...person, email: email.optional(), ...names },
-    (dashboard, { contact, ...fields }) => dashboard.editContact(contact, fields),
+    (on, { contact, ...fields }) => on.editContact(contact, fields),
   ),
   act(
-    ['remove-from-channel', 'a colleague takes the contact out of a channel: no row is left'],
+    'remove-from-channel',
+    'a colleague takes the contact out of a channel: no row is left',
     { ...person, channel: id },
-    (dashboard, body) => dashboard.removeFromChannel(body.contact, body.channel),
+    (on, body) => on.removeFromChannel(body.contact, body.channel),
   ),
-  act(['delete', 'a colleague deletes the contact'], person, (dashboard, { contact }) =>
-    dashboard.deleteContact(contact),
+  act('delete', 'a colleague deletes the contact', person, (on, { contact }) =>
+    on.deleteContact(contact),
   ),
   act(
-    ['edit-template', 'a colleague edits a template'],
+    'edit-template',
+    'a colleague edits a template',
     { template: id, fields: templateUpdateBody },
-    (dashboard, { template, fields }) => dashboard.editTemplate(template, fields),
+    (on, { template, fields }) => on.editTemplate(template, fields),
   ),
-  act(['delete-template', 'a colleague deletes a template'], { template: id }, (dashboard, body) =>
-    dashboard.deleteTemplate(body.template),
+  act('delete-template', 'a colleague deletes a template', { template: id }, (on, { template }) =>
+    on.deleteTemplate(template),
   ),
   act(
-    ['create-channel', 'a colleague makes a channel, with the subscription it shows by default'],
+    'create-channel',
+    'a colleague makes a channel, with the subscription it shows by default',
     { id: z.string().min(1), name: z.string().min(1), subscription: subscription.optional() },
-    (dashboard, channel) => dashboard.createChannel(channel),
+    (on, channel) => on.createChannel(channel),
   ),
   act(
-    ['settle-domain', 'the check of a domain ends: active, failed or another status'],
+    'settle-domain',
+    'the check of a domain ends: active, failed or another status',
     { domain: id, status: z.string().min(1), reason: z.string().optional() },
-    (dashboard, { domain, ...end }) => dashboard.settleDomain(domain, end),
+    (on, { domain, ...end }) => on.settleDomain(domain, end),
   ),
-  act(['delete-domain', 'a colleague deletes a domain'], { domain: id }, (dashboard, body) =>
-    dashboard.deleteDomain(body.domain),
+  act('delete-domain', 'a colleague deletes a domain', { domain: id }, (on, { domain }) =>
+    on.deleteDomain(domain),
   ),
   act(
-    ['create-key', 'a colleague makes an API key'],
+    'create-key',
+    'a colleague makes an API key',
     { name: z.string().optional(), permissions: z.string().optional() },
-    (dashboard, body) => dashboard.createKey(body),
+    (on, body) => on.createKey(body),
   ),
-  act(['enable-key', 'a colleague enables an API key'], { key: id }, (dashboard, { key }) =>
-    dashboard.enableKey(key),
+  act('enable-key', 'a colleague enables an API key', { key: id }, (on, { key }) =>
+    on.enableKey(key),
   ),
-  act(['disable-key', 'a colleague disables an API key'], { key: id }, (dashboard, { key }) =>
-    dashboard.disableKey(key),
+  act('disable-key', 'a colleague disables an API key', { key: id }, (on, { key }) =>
+    on.disableKey(key),
   ),
-  act(['revoke-key', 'a colleague revokes it, for good'], { key: id }, (dashboard, { key }) =>
-    dashboard.revokeKey(key),
+  act('revoke-key', 'a colleague revokes it, for good', { key: id }, (on, { key }) =>
+    on.revokeKey(key),
   ),
-  act(['rotate-key', 'a colleague gives it a new secret'], { key: id }, (dashboard, { key }) =>
-    dashboard.rotateKey(key),
+  act('rotate-key', 'a colleague gives it a new secret', { key: id }, (on, { key }) =>
+    on.rotateKey(key),
   ),
 ]);
 
+/** Makes a row. `run` throws Invalid if a record does not exist, or exists already. */
 function act<Shape extends z.core.$ZodShape>(
-  [name, does]: [name: string, does: string],
+  name: string,
+  does: string,
   shape: Shape,
-  run: (dashboard: Dashboard, body: z.infer<z.ZodObject<Shape>>) => Record<string, unknown>,
-): [string, Act] {
+  run: (on: Dashboard, body: z.infer<z.ZodObject<Shape>>) => Record<string, unknown>,
+) {
   const schema = z.strictObject(shape);
   const readBody = json(schema);
-  const perform = (dashboard: Dashboard, text: string) => {
+  const perform = (on: Dashboard, text: string): ApiOutcome => {
     const read = readBody(text);
-    return read.ok ? { status: 200, body: run(dashboard, read.value) } : read.refusal;
+    return read.ok ? { status: 200, body: run(on, read.value) } : read.refusal;
   };
   const { properties = {}, required = [] } = z.toJSONSchema(schema, { io: 'input' });
   const fields: Record<string, string> = {};
@@ -222,5 +209,5 @@ function act<Shape extends z.core.$ZodShape>(
     const type = typeof shape === 'object' ? shape.type : undefined;
     fields[required.includes(field) ? field : `${field}?`] = String(type ?? 'any');
   }
-  return [name, { does, fields, perform }];
+  return [name, { does, fields, perform }] as const;
 }

@@ -57,10 +57,7 @@ export function createDashboard(organization: Organization) {
     /** Records that mail bounced or was reported as spam. The status stays unchanged. */
     suppress: (who: string, reason: string) =>
       change(who, { suppressionReason: reason, suppressedAt: now() }),
-    /**
-     * Changes the given fields, as a colleague would; an email is stored in the form of a sign-up.
-     * Throws Invalid if it is taken.
-     */
+    /** Changes fields; an email is stored as by a sign-up. Throws Invalid if it is taken. */
     editContact(
       who: string,
       fields: Omit<SignUp, 'email' | 'channels'> & { email?: string | undefined },
@@ -182,9 +179,7 @@ function known<Row>(row: Row | undefined, what: string): Row {
 export interface LoggedRequest extends About {
   at: string;
   method: string;
-  /** The path with the query. */
   path: string;
-  /** The route; null if no operation has this method and path. */
   route: Route | null;
   status: number;
   /** The name of the fault that occurred. If the status is 0, there was no response. */
@@ -218,7 +213,6 @@ export function createWorld(
   };
   return {
     ...world,
-    /** Returns the whole state, with the newest `count` records, emails and requests each. */
     state: (count: number) => ({
       organizationId: organization.id,
       name: organization.name,
@@ -257,7 +251,6 @@ export function remember<T>(keep: number) {
       if (entries.length >= keep * 2) entries.splice(0, keep);
       entries.push(entry);
     },
-    /** Returns all entries, or the last `count`, oldest first. */
     read: (count = entries.length): T[] => entries.slice(Math.max(0, entries.length - count)),
     clear: () => void entries.splice(0),
   };
