@@ -33,7 +33,7 @@ export type { VirtualClock };
 
 /** A clock that stands still until told otherwise. */
 export function virtualClock(startMs = Date.UTC(2026, 0, 1)): VirtualClock {
-  return createVirtualClock({ startMs, pause: async (ms) => systemClock.sleep(ms) });
+  return createVirtualClock(startMs, async (ms) => systemClock.sleep(ms));
 }
 
 /** A folder that is gone when the test has finished. */

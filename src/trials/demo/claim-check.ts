@@ -28,14 +28,12 @@ import type { DemoPage } from './demo-page.ts';
 export interface ClaimResult {
   subject: string;
   says: string;
-  /** The actual outcome; undefined if the claim is true. */
   truth: string | undefined;
 }
 
 interface Facts extends Passed {
   emulator: Emulator;
   people: readonly DesiredRow[];
-  /** The addresses of people who are not in the CRM. */
   foreign: readonly string[];
   /** What held before the run (`lookBefore`). */
   before: Before;
@@ -101,7 +99,6 @@ function standingOf({ world }: Emulator, key: string): string {
 interface Before {
   /** `<email> <channel>` for each person who unsubscribed from the channel or from all mail. */
   left: ReadonlySet<string>;
-  /** The people who are not in the CRM, as JSON. */
   foreign: string;
 }
 
@@ -157,13 +154,7 @@ function isWanted(
   return valid && wishes.includes('opt_in') && !wishes.includes('opt_out');
 }
 
-function pairOf({
-  email,
-  channelId,
-}: {
-  email?: string | undefined;
-  channelId?: string | undefined;
-}): string {
+function pairOf({ email, channelId }: Pick<LoggedRequest, 'email' | 'channelId'>): string {
   return `${email} ${channelId}`;
 }
 
@@ -172,7 +163,6 @@ const mostNamed = 3;
 
 export interface Passed {
   summary: Summary;
-  /** The requests that the platform received in this run, oldest first. */
   requests: readonly LoggedRequest[];
 }
 
@@ -180,7 +170,6 @@ interface Wanted {
   stage: Stage;
   shell: Shell;
   page: DemoPage;
-  /** Whether the run writes; false for a plan. */
   writes: boolean;
 }
 

@@ -22,21 +22,15 @@ export interface Folder {
   people: string;
   templates: string;
   snapshot: string;
-  /** The final location of the snapshot. */
   after: string;
-  /** The file to which the platform's state is written at the end. */
   state: string;
-  /** Formats a path as a person would type it. */
   shown(path: string): string;
   path: string;
 }
 
 const sample = fileURLToPath(new URL('../../../config/', import.meta.url));
 
-/**
- * Creates the folder and copies the sample into it. Throws Invalid if `dir` exists and is not
- * empty.
- */
+/** Copies the sample into a new folder. Throws Invalid if `dir` is not empty. */
 export function makeFolder(dir: string | undefined): Folder {
   const path = dir === undefined ? makeNumbered() : resolve(dir);
   if (dir !== undefined) mkdirSync(path, { recursive: true });

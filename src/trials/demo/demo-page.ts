@@ -3,7 +3,7 @@
  * page that shows the remaining files and what to try next. That page also puts the files in place.
  */
 import { renameSync, writeFileSync } from 'node:fs';
-import type { Line } from '../../compose/output/text-style.ts';
+import { type Line, wrapped } from '../../compose/output/text-style.ts';
 import type { Shell } from '../../compose/process-shell.ts';
 import { enrolmentsPerSecond, type Stage } from './demo-platform.ts';
 import type { Folder } from './demo-folder.ts';
@@ -11,8 +11,8 @@ import type { Folder } from './demo-folder.ts';
 const width = 96;
 
 export function createPage({ print }: Shell) {
-  const put = (text: string, indent: { first: string; rest: string }): void => {
-    for (const line of fold(text, indent)) print(line);
+  const put = (text: string, indent = 0, hang = 0): void => {
+    for (const line of wrapped(text, { indent, width, hang })) print(line);
   };
   return {
     title(text: string): void {
@@ -23,50 +23,34 @@ export function createPage({ print }: Shell) {
     say(...paragraphs: string[]): void {
       for (const text of paragraphs) {
         print('');
-        put(text, { first: '', rest: '' });
+        put(text);
       }
     },
     command(text: string): void {
       print('');
       print(`$ ${text}`);
     },
-    /**
-     * Prints lines unchanged, except that a sentence that is too long is folded and indented. Table
-     * rows are never folded.
-     */
+    /** Prints lines; a sentence that is too long is folded and indented, a row of a table never. */
     lines(lines: readonly Line[]): void {
       for (const line of lines) {
         if (typeof line !== 'string') {
           print(line);
           continue;
         }
-        const indent = /^ */.exec(line)?.[0] ?? '';
         const isTable = /\S {2,}\S/.test(line);
-        if (line.length <= width || isTable) print(line);
-        else put(line.trim(), { first: indent, rest: `${indent}    ` });
+        const text = line.trimStart();
+        if (isTable) print(line);
+        else put(text, line.length - text.length, 4);
       }
     },
     item(subject: string, text: string): void {
       print(`  ${subject}`);
-      put(text, { first: '      ', rest: '      ' });
+      put(text, 6);
     },
   };
 }
 
 export type DemoPage = ReturnType<typeof createPage>;
-
-function fold(text: string, { first, rest }: { first: string; rest: string }): string[] {
-  const lines: string[] = [];
-  let line = first;
-  for (const word of text.split(' ')) {
-    const empty = line === first || line === rest;
-    if (!empty && line.length + 1 + word.length > width) {
-      lines.push(line);
-      line = rest + word;
-    } else line += empty ? word : ` ${word}`;
-  }
-  return [...lines, line];
-}
 
 const key = 'key_demo';
 

@@ -28,7 +28,6 @@ export interface Stage {
   emulator: Emulator;
   url: string;
   config: Config;
-  /** Addresses of people who are not in the CRM. */
   foreign: readonly string[];
   close(): Promise<void>;
 }

@@ -9,7 +9,6 @@ import { type Folder, writePeople } from './demo-folder.ts';
 
 /** A claim about what one run should do for one person, stated before the run. */
 export interface Claim {
-  /** The person's address. */
   who: string;
   says: string;
   /** The requests that changed something, such as `opt_in ch_news`. */
@@ -186,7 +185,6 @@ export interface Claims {
   templates: readonly TemplateClaim[];
 }
 
-/** The claims for each act that changes something. */
 export const claims: Record<'one' | 'two', Claims> = {
   one: {
     people: peopleOfActOne,

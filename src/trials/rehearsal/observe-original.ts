@@ -40,7 +40,6 @@ import type { Emulator } from '../../emulator/emulator.ts';
 
 export interface Original {
   config: Config;
-  /** The plan that the observation made. */
   summary: Summary;
   view: PlatformView;
   readings: ReturnType<typeof createReadings>;
@@ -48,7 +47,6 @@ export interface Original {
   limits: Readonly<Record<string, StatedLimit>>;
   /** How far the platform's clock is ahead. */
   aheadMs: number;
-  /** About how long a request takes. */
   latencyMs: number;
   /** How long reading both sides took. */
   readMs: number;
@@ -70,10 +68,7 @@ const latencySteps = [20, 50, 100, 200, 500];
 /** The platform states whole seconds; less than that is no difference. */
 const sameTimeMs = 2000;
 
-/**
- * Observes the mirror. `use` receives the observation and one copy of the files for each rehearsal;
- * afterwards the copies are removed, also if something fails.
- */
+/** Observes the mirror for `use`, with a copy of its files for each rehearsal until that ends. */
 export async function observeOriginal<T>(
   config: Config,
   { shell, only, copies, progress, random }: Observing,
@@ -136,10 +131,7 @@ export interface WorkingCopy extends MirrorFiles {
   remove(): void;
 }
 
-/**
- * Copies the snapshot, and the memory with its key. If anything fails, deletes all copies and
- * throws the error.
- */
+/** Copies the snapshot, and the memory with its key: all, or none and the error. */
 export async function copyForRehearsal(
   original: Parameters<typeof copiesOf>[0],
   signal: AbortSignal,
@@ -171,10 +163,7 @@ type Hold = <T>(real: Promise<T>) => Promise<T>;
 export function createReadings() {
   const known: Keep = new Map();
   return {
-    /**
-     * Returns a source that yields what was read from the source of that name, and otherwise reads
-     * it. It never changes while the rehearsal lasts.
-     */
+    /** Returns a source that is read when first asked, and never changes during the rehearsal. */
     of: (name: string, source: Source, hold: Hold): Source => {
       const { changes, one } = source;
       const read = (what: readonly string[], from: () => AsyncGenerator<SourceRecord[], End>) =>
@@ -235,17 +224,16 @@ export function onlyReads(send: Send) {
   return { send: only, count: () => sent };
 }
 
-interface Way {
-  clock: Clock;
-  /** How long a request and its response travel together. */
-  latencyMs: number;
-  /** After this time, a request has no response. */
-  timeoutMs: number;
-}
-
-/** Returns a function that sends requests to the emulator, on which its faults occur. */
-export function sendInProcess(receive: Emulator['receive'], way: Way): Send {
-  const { clock, latencyMs, timeoutMs } = way;
+/**
+ * Returns what sends requests to the emulator, on which its faults occur. `latencyMs`: how long one
+ * travels with its response; after `timeoutMs` it has none.
+ */
+export function sendInProcess(
+  receive: Emulator['receive'],
+  clock: Clock,
+  latencyMs: number,
+  timeoutMs: number,
+): Send {
   const lost = (why: string) => new Unavailable(`the platform ${why}`, { acted: 'maybe' });
   const travel = async (ms: number, signal: AbortSignal | undefined): Promise<void> => {
     try {

@@ -13,7 +13,6 @@ import type { PersonState } from '../../views/run/rehearsal.ts';
 
 type SeenContact = ContactList['contacts'][number];
 
-/** What was read, by id. */
 export interface PlatformView {
   contacts: Map<string, SeenContact>;
   templates: Map<string, Template>;
@@ -25,7 +24,6 @@ type Reading = Pick<Platform, 'contacts' | 'templates'>;
 interface Passing {
   contact<C extends SeenContact>(contact: C): C;
   template(template: Template): Template;
-  /** Called with the id of a contact that does not exist. */
   gone?(id: string): void;
 }
 

@@ -53,7 +53,6 @@ export interface Conditions extends Pick<
 > {
   /** Limits such as `contacts.enrol=30/60`, which override those that were seen. */
   limits: readonly string[];
-  /** Faults such as `500=0.05@contacts.enrol`. */
   faults: readonly string[];
   quirks: readonly string[];
   /** The same seed gives the same faults and the same end. */
@@ -65,15 +64,10 @@ export interface Conditions extends Pick<
 export interface Rehearsed {
   config: Config;
   summary: Summary;
-  /** The groups of the first plan of the run. */
   groups: PlanView['groups'];
-  /**
-   * The changes that this plan makes or withholds, by type and key of the record: as many of each
-   * group as were asked for.
-   */
+  /** What the first plan makes or withholds, by record: as many of each group as asked for. */
   changes: ReadonlyMap<string, readonly PlannedRecord[]>;
   limits: readonly UsedLimit[];
-  /** The recorded people who are missing from the CRM before and after the run. */
   missing: { before: number; after: ReturnType<Snapshot['absences']['people']> };
   before: PlatformState;
   after: PlatformState;
@@ -87,10 +81,7 @@ export async function rehearseRun(
 ): Promise<Rehearsed> {
   const { seed, quirks, faults, reasons, ...options } = conditions;
   const limits = limitsFor(conditions.limits, original.limits);
-  const clock = createVirtualClock({
-    startMs: systemClock.now(),
-    pause: async (ms) => systemClock.sleep(ms),
-  });
+  const clock = createVirtualClock(systemClock.now(), async (ms) => systemClock.sleep(ms));
   const emulator = fillEmulator(original.view, {
     clock: { now: () => clock.now() + original.aheadMs, monotonic: clock.monotonic },
     random: seeded(seed + idsApart),
@@ -120,7 +111,7 @@ export async function rehearseRun(
         random,
         connect(config, shell) {
           const { timeoutMs } = config.platform;
-          const send = sendInProcess(emulator.receive, { clock, latencyMs, timeoutMs });
+          const send = sendInProcess(emulator.receive, clock, latencyMs, timeoutMs);
           const transport = { send, close: async () => undefined };
           return asRead(connect(config, shell, { transport, clock, random }), view);
         },

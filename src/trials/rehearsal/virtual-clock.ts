@@ -2,19 +2,8 @@
  * Virtual time: a wait takes none of the real time. The clock stands still until it is told to run,
  * and then moves to the time of the next sleeper, again and again.
  */
-import type { Clock } from '../../domain/clock.ts';
 
-export interface VirtualClock extends Clock {
-  /** Lets `ms` pass. Every sleeper on the way wakes at its own time, in order. */
-  advance(ms: number): Promise<void>;
-  /**
-   * Runs until the promise settles, each time letting the time pass to the next sleeper. Throws if
-   * the promise does not settle and nothing sleeps any more.
-   */
-  run<T>(promise: Promise<T>): Promise<T>;
-  /** Lets no time pass in `run` until the promise of real work settles. */
-  hold<T>(real: Promise<T>): Promise<T>;
-}
+export type VirtualClock = ReturnType<typeof createVirtualClock>;
 
 interface Sleeper {
   atMs: number;
@@ -26,19 +15,9 @@ const mostIdleTurns = 5000;
 /** Idle turns after which the clock no longer occupies the processor while it waits. */
 const busyTurns = 100;
 
-/**
- * Creates a clock that shows `startMs`, in milliseconds since the epoch. `pause` waits in real
- * time, and with 0 for the next turn of the event loop.
- */
-export function createVirtualClock({
-  startMs,
-  pause,
-}: {
-  startMs: number;
-  pause(ms: number): Promise<void>;
-}): VirtualClock {
+/** Creates a clock. `pause` waits in real time, and with 0 for the next turn of the event loop. */
+export function createVirtualClock(startMs: number, pause: (ms: number) => Promise<void>) {
   let elapsedMs = 0;
-  /** How much real work has not ended yet. */
   let holds = 0;
   const sleepers = new Set<Sleeper>();
 
@@ -56,7 +35,7 @@ export function createVirtualClock({
   return {
     now: () => startMs + elapsedMs,
     monotonic: () => elapsedMs,
-    sleep: (ms, signal) => {
+    async sleep(ms: number, signal?: AbortSignal): Promise<void> {
       const atMs = elapsedMs + Math.max(0, ms);
       return new Promise((resolve, reject) => {
         if (signal?.aborted) return reject(signal.reason);
@@ -73,13 +52,15 @@ export function createVirtualClock({
         signal?.addEventListener('abort', leave, { once: true });
       });
     },
-    async advance(ms) {
+    /** Lets `ms` pass. Every sleeper on the way wakes at its own time, in order. */
+    async advance(ms: number): Promise<void> {
       const untilMs = elapsedMs + ms;
       await pause(0);
       while (wakeNext(untilMs)) await pause(0);
       elapsedMs = untilMs;
     },
-    async run(promise) {
+    /** Lets time pass to the next sleeper until the promise settles. Throws if nothing sleeps. */
+    async run<T>(promise: Promise<T>): Promise<T> {
       let settled = false;
       const end = () => (settled = true);
       promise.then(end, end);
@@ -95,7 +76,8 @@ export function createVirtualClock({
       }
       throw new Error('nothing sleeps, and the promise does not settle');
     },
-    async hold(real) {
+    /** Lets no time pass in `run` until the promise of real work settles. */
+    async hold<T>(real: Promise<T>): Promise<T> {
       holds += 1;
       try {
         return await real;

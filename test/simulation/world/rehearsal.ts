@@ -90,9 +90,7 @@ async function prepare(ground: Ground): Promise<(Stand & { remove(): void }) | u
   const place = placeOf(path);
   const memory = readMemory(place, boundMemory(snapshot.meta)) ?? memoryWithoutFile();
   const platformAs = (platform: Platform) => watched(platform, view);
-  const { send } = onlyReads(
-    sendInProcess(world.emulator.receive, { clock, latencyMs, timeoutMs }),
-  );
+  const { send } = onlyReads(sendInProcess(world.emulator.receive, clock, latencyMs, timeoutMs));
   const config = { snapshot: path, memory: place };
   const copy = await copyForRehearsal({ config, snapshot }, never);
   try {
@@ -184,7 +182,7 @@ async function lead(
       () => handle(request),
       () => undefined,
     );
-  const send = sendInProcess(receive, { clock, latencyMs, timeoutMs });
+  const send = sendInProcess(receive, clock, latencyMs, timeoutMs);
   const parts = { ...partsIn(ground, { clock, seed }), send, snapshot, memory };
   try {
     const mirror = mirrorOf({ ...parts, ...(platformAs && { platformAs }) });

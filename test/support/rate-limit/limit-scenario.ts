@@ -340,7 +340,7 @@ export async function playFleet(job: FleetJob): Promise<FleetOutcome> {
   const { algorithm, limit, processes, requests, seed, delayed = 0 } = job;
   const random = seeded(seed);
   const epochMs = EPOCH_MS + Math.floor(random() * limit.windowSeconds * 1000);
-  const clock = createVirtualClock({ startMs: epochMs, pause: () => nextTurn() });
+  const clock = createVirtualClock(epochMs, () => nextTurn());
   const server = createServer(algorithm, { limit, epochMs });
   const travel = (least: number, most: number) =>
     clock.sleep((least + random() * (most - least)) / 2);

@@ -28,7 +28,7 @@ test('the way to the real platform lets a GET pass and nothing else', async () =
 test('the way to the emulator takes virtual time, and ends as a connection does', async () => {
   const clock = virtualClock();
   const emulator = createEmulator({ clock, random: seeded(1), apiKey: 'key' });
-  const send = sendInProcess(emulator.receive, { clock, latencyMs: 50, timeoutMs: 1000 });
+  const send = sendInProcess(emulator.receive, clock, 50, 1000);
   expect(await clock.run(send(list))).toMatchObject({ status: 200 });
   expect(clock.monotonic()).toBe(50);
   emulator.fail(['timeout-after']);
