@@ -15,7 +15,6 @@ export interface ServerOptions {
   port: number;
   clock: Clock;
   register(app: FastifyInstance): void;
-  /** Called with each bug that occurs while a request is served. */
   failed(error: unknown): void;
 }
 

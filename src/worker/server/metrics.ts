@@ -46,14 +46,11 @@ export function createMetrics(
   const stoppedFiles = new Gauge(named(register, 'configuration_refused', refusedHelp, 'file'));
   const unservedMirrors = new Gauge(named(register, 'fleet_unserved', unservedHelp));
   return {
-    /** Counts a run that has ended, of any mode and status. */
     ended: countRuns(register),
     /** Counts a delivery that was queued with this many records. */
     accepted: (mirror: string, records: number): void => accepted.inc({ mirror }, records),
-    /** Counts a delivery that was not queued. */
     refused: (mirror: string, reason: Refusal): void => refused.inc({ mirror, reason }),
     contentType: register.contentType,
-    /** Returns all metrics in the Prometheus text format. */
     async text(): Promise<string> {
       follow(watched);
       await ask();
@@ -71,9 +68,13 @@ function named(register: Registry, name: string, help: string, ...labelNames: st
   return { name: prefix + name, help, labelNames, registers: [register] };
 }
 
-function countEvents(register: Registry) {
-  const counter = (name: string, help: string, ...labels: string[]) =>
+function counterIn(register: Registry) {
+  return (name: string, help: string, ...labels: string[]) =>
     new Counter(named(register, name, help, 'mirror', ...labels));
+}
+
+function countEvents(register: Registry) {
+  const counter = counterIn(register);
   const accepted = counter('events_accepted_total', 'Records of which an event was durably queued');
   const refused = counter(
     'events_refused_total',
@@ -101,8 +102,7 @@ function countEvents(register: Registry) {
 }
 
 function countRuns(register: Registry): (mirror: string, summary: Summary) => void {
-  const counter = (name: string, help: string, ...labels: string[]) =>
-    new Counter(named(register, name, help, 'mirror', ...labels));
+  const counter = counterIn(register);
   const runs = counter('runs_total', 'Runs that have ended', 'mode', 'status');
   const took = new Histogram({
     ...named(register, 'run_duration_seconds', 'How long runs took', 'mirror', 'mode'),
@@ -223,10 +223,7 @@ type Name = keyof typeof help;
 /** One value, or values by the first label of the gauge, and below that by the next. */
 type Values = number | undefined | { readonly [label: string]: Values };
 
-/**
- * Creates the gauges and returns the function that queries all mirrors and sets the gauges. Other
- * work of the process goes on meanwhile if there is a clock: hundreds of snapshots take seconds.
- */
+/** Returns what asks all mirrors and sets the gauges; other work goes on if there is a clock. */
 function gaugesOf(
   register: Registry,
   watched: readonly Watched[],

@@ -17,7 +17,6 @@ export interface Signing {
 
 export interface Delivery {
   method: string;
-  /** The full URL as the CRM called it. */
   url: string;
   headers: IncomingHttpHeaders;
   body: Buffer;

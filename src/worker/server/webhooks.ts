@@ -23,7 +23,6 @@ import { type Signing, verify } from './webhook-signature.ts';
 
 export interface Webhook extends Signing, Naming {
   events: Pick<EventQueue, 'add' | 'knows' | 'remember'>;
-  /** Remembers what came, for people who look. */
   deliveries?: DeliveryLog;
 }
 
@@ -32,10 +31,7 @@ export interface WebhookOptions {
   webhookOf(mirror: string): Webhook | undefined;
   /** Returns the files whose mirrors are stopped, whose names are not known. */
   refused?: (() => readonly unknown[]) | undefined;
-  /**
-   * The URL under which the CRM calls this server, without a trailing slash; undefined if it is
-   * taken from `Host`.
-   */
+  /** The URL by which the CRM calls, without a trailing slash; undefined: as `Host` says. */
   publicUrl: string | undefined;
   metrics: Metrics;
   clock: Clock;
@@ -133,10 +129,8 @@ const merged = ['primaryObjectId', 'newObjectId', 'mergedObjectIds'];
 
 const contactType: unknown = '0-1';
 
-/** Defines where a CRM's events name their record. */
 interface Naming {
   format: 'standard' | 'hubspot';
-  /** The dotted path of the id. */
   id: string;
 }
 
@@ -147,47 +141,35 @@ interface Naming {
  * are events about other objects, which require no action.
  */
 export function toldIn(body: unknown, { format, id }: Naming) {
-  const fields = format === 'hubspot' ? [id, ...merged] : [id];
+  const isHubspot = format === 'hubspot';
   const events: unknown[] = Array.isArray(body) ? body : [body];
-  const ours =
-    format === 'hubspot'
-      ? events.filter((event) => {
-          const type = fieldAt(event, 'subscriptionType');
-          if (typeof type !== 'string') return true;
-          const [object, what] = type.split('.');
-          if (what === 'associationChange') return false;
-          return object === 'object'
-            ? [undefined, contactType].includes(fieldAt(event, 'objectTypeId'))
-            : object === 'contact';
-        })
-      : events;
-  const idsAt = (some: unknown[], paths: string[]) => [
-    ...new Set(
-      some
-        .flatMap((event) => paths.flatMap((path) => fieldAt(event, path)))
-        .flatMap((value) => {
-          if (typeof value === 'boolean') return [];
-          const text = textOf(value) ?? '';
-          return text === '' || text.length > longestId || !text.isWellFormed() ? [] : [text];
-        }),
-    ),
-  ];
+  const ours = isHubspot ? events.filter((event) => whatOf(event) !== 'other') : events;
+  const erased = isHubspot ? ours.filter((event) => whatOf(event) === 'erased') : [];
   return {
-    ids: idsAt(ours, fields),
-    erased:
-      format === 'hubspot'
-        ? idsAt(
-            ours.filter((event) => {
-              const type = fieldAt(event, 'subscriptionType');
-              if (type === 'contact.privacyDeletion') return true;
-              // It must state that it is about a contact: nothing may be erased on a guess.
-              return (
-                type === 'object.privacyDeletion' && fieldAt(event, 'objectTypeId') === contactType
-              );
-            }),
-            [id],
-          )
-        : [],
+    ids: idsAt(ours, isHubspot ? [id, ...merged] : [id]),
+    erased: idsAt(erased, [id]),
     others: ours.length < events.length,
   };
+}
+
+/** Returns what an event of HubSpot is about. Nothing may be erased on a guess. */
+function whatOf(event: unknown): 'changed' | 'erased' | 'other' {
+  const type = fieldAt(event, 'subscriptionType');
+  if (typeof type !== 'string') return 'changed';
+  const [object, what] = type.split('.');
+  const objectType = fieldAt(event, 'objectTypeId');
+  const isStated = object === 'contact' || (object === 'object' && objectType === contactType);
+  if (isStated && type === `${object}.privacyDeletion`) return 'erased';
+  const isOurs = isStated || (object === 'object' && objectType === undefined);
+  return isOurs && what !== 'associationChange' ? 'changed' : 'other';
+}
+
+function idsAt(events: readonly unknown[], paths: readonly string[]): string[] {
+  const found = events
+    .flatMap((event) => paths.flatMap((path) => fieldAt(event, path)))
+    .flatMap((value) => {
+      const text = typeof value === 'boolean' ? '' : (textOf(value) ?? '');
+      return text === '' || text.length > longestId || !text.isWellFormed() ? [] : [text];
+    });
+  return [...new Set(found)];
 }

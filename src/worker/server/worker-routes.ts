@@ -28,10 +28,7 @@ export interface WorkerRoutes extends WebhookOptions {
   /** The token; undefined if the server listens on this machine only. */
   token: string | undefined;
   metrics: Metrics;
-  /**
-   * Returns the reasons why no event can be accepted now, one line each. An outage of a CRM does
-   * not count.
-   */
+  /** Returns why no event can be accepted now, one line each. An outage of a CRM does not count. */
   ready(): readonly string[];
   /** Returns what fails now in the mirrors, worst first. Events still come in. */
   failing(): readonly { mirror: string; code: string; since: string | null }[];
@@ -66,7 +63,6 @@ export function serveWorkerRoutes(app: FastifyInstance, options: WorkerRoutes): 
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Whether the route decides itself who may see it. */
     hasOwnAccess?: boolean;
   }
 }
@@ -95,7 +91,6 @@ export function serveWorkerPages(scope: FastifyInstance, pages: WorkerPages): vo
     admit(inside, pages, ['operator']);
     // The board is under /queues, and answers 405 to every method except GET and HEAD.
     const { queues, roleOf } = pages;
-    // The board formats data without knowing who asks.
     const asking = new AsyncLocalStorage<{ seesAddresses: boolean }>();
     const show = (data: unknown): unknown =>
       asking.getStore()?.seesAddresses ? data : withoutAddresses(data);
@@ -152,10 +147,7 @@ function admit(
 
 const boardPath = '/queues';
 
-/**
- * The Content-Security-Policy of the board, which has its own scripts and inserts styles at run
- * time. Nothing else is allowed.
- */
+/** The board has its own scripts, and inserts styles at run time. */
 const boardPolicy = [
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:",
   "connect-src 'self'; base-uri 'self'; form-action 'none'; frame-ancestors 'none'",
