@@ -1,4 +1,3 @@
-import { hostname } from 'node:os';
 import { type Called, quiet, configOption } from '../compose/command-options.ts';
 import { refuseTwins, loadConfig } from '../config/load-config.ts';
 import { Interrupted, Invalid } from '../domain/errors.ts';
@@ -33,7 +32,7 @@ export async function run({ flags, namesConfig }: Called<typeof options>, own: S
     const configs = files.map((file) => workable(loadConfig(file, shell.env)));
     refuseTwins(configs);
     const asked = serverIn(configs);
-    const { connections, ...shared } = shareParts(hostname());
+    const { connections, ...shared } = shareParts(shell);
     const served = configs.map((config) =>
       serve(config, shell, {
         ...shared,

@@ -36,7 +36,7 @@ import {
 } from './mirror-folder.ts';
 import { createProbe } from './mirror-pulse.ts';
 import { serve, type Served } from './mirror-service.ts';
-import { createCapacity, runSlots } from './worker-capacity.ts';
+import { createCapacity } from './worker-capacity.ts';
 import { openServer, type WorkerServer } from './worker-server.ts';
 import pLimit from 'p-limit';
 import { explain } from '../compose/output/failure-report.ts';
@@ -44,9 +44,9 @@ import { explain } from '../compose/output/failure-report.ts';
 const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
 
 /** Creates what the mirrors of a worker share. The caller closes the connections. */
-export function shareParts(host: string) {
+export function shareParts({ note }: Shell) {
   return {
-    connections: shareConnections(`${host}-${randomHex(4)}`, systemClock),
+    connections: shareConnections(`${hostname()}-${randomHex(4)}`, systemClock, note),
     probe: createProbe(systemClock),
     causes: createSharedCauses(systemClock.monotonic),
   };
@@ -65,25 +65,22 @@ export async function serveFolder(path: string, outer: Shell, end: () => void): 
     load: (file) => workable(loadConfig(file, shell.env)),
     note: shell.note,
   });
-  const host = hostname();
-  const { connections, ...shared } = shareParts(host);
+  const { connections, ...shared } = shareParts(shell);
   const capacity = createCapacity(systemClock, createTimeCheck);
   let server: WorkerServer | undefined;
-  const fleets = createFleets(shell, connections, host, (isLent) => mirrors.release(isLent));
-  const mirrors: ServedMirrors = createServedMirrors({
-    shell,
-    serve: (config) =>
-      serve(config, shell, {
-        ...shared,
-        acceptLost: false,
-        connections: connections.to(config.redis),
-        turns: fleets.to(config.redis),
-        capacity,
-        // The folder tells of a changed file, or of a changed key.
-        load: () => config,
-        ended: (summary) => server?.ended(config.mirror, summary),
-      }),
-  });
+  const fleets = createFleets(shell, connections, (isLent) => mirrors.release(isLent));
+  const mirrors: ReturnType<typeof createServedMirrors> = createServedMirrors(shell, (config) =>
+    serve(config, shell, {
+      ...shared,
+      acceptLost: false,
+      connections: connections.to(config.redis),
+      turns: fleets.to(config.redis),
+      capacity,
+      // The folder tells of a changed file, or of a changed key.
+      load: () => config,
+      ended: (summary) => server?.ended(config.mirror, summary),
+    }),
+  );
   // It is said once for each file that it asks for another server than the one that listens.
   const { note } = shell;
   const said = new Set<string>();
@@ -131,7 +128,6 @@ export async function serveFolder(path: string, outer: Shell, end: () => void): 
 function createFleets(
   shell: Shell,
   connections: SharedConnections,
-  host: string,
   moved: (isLent: (mirror: string) => boolean) => void,
 ) {
   const known = new Map<string, FleetMember & { fleet: ConsoleFleet }>();
@@ -145,8 +141,7 @@ function createFleets(
       quick: asking,
       clock: systemClock,
       randomHex,
-      host,
-      slots: runSlots.most,
+      host: hostname(),
       note: shell.note,
       moved,
     });
@@ -177,10 +172,7 @@ function createFleets(
 /** The largest share of the time in which a process, or a machine, that has time left is busy. */
 const busyShare = 0.7;
 
-/**
- * Returns a function that returns whether the process and its machine had time left since the last
- * call. A process that has to wait for a core looks idle to itself.
- */
+/** Returns whether process and machine had time left: who waits for a core looks idle to itself. */
 function createTimeCheck(): () => boolean {
   let last = timesNow();
   return () => {
@@ -207,26 +199,15 @@ const retryMs = 60_000;
 
 interface Place {
   file: string;
-  /** What the folder shows; undefined if the file is gone. */
   shown: Workable | RefusedFile | undefined;
   served: Served | undefined;
   isLeaving: boolean;
-  /** Why the mirror has failed; undefined while it is served. */
   failure: string | undefined;
-  /** Takes one step at a time. */
   turn: ReturnType<typeof pLimit>;
 }
 
-export type ServedMirrors = ReturnType<typeof createServedMirrors>;
-
 /** Creates the set. Nothing is served yet. */
-export function createServedMirrors({
-  shell,
-  serve,
-}: {
-  shell: Shell;
-  serve(config: Workable): Served;
-}) {
+function createServedMirrors(shell: Shell, serve: (config: Workable) => Served) {
   const places = new Map<string, Place>();
   const served: Served[] = [];
 
@@ -289,13 +270,11 @@ export function createServedMirrors({
   return {
     /** The mirrors that are served now. The list changes as they come and go. */
     served,
-    /** Returns the files whose mirrors are stopped, and why. */
     refused: (): RefusedFile[] =>
       [...places.values()].flatMap(({ file, shown, failure }) => {
         if (shown && isRefused(shown)) return [shown];
         return failure === undefined ? [] : [{ file, why: failure }];
       }),
-    /** Serves what the folder shows, and nothing else. */
     become(files: FolderFiles): void {
       for (const file of new Set([...places.keys(), ...files.keys()])) {
         const place = places.get(file) ?? {
@@ -324,7 +303,6 @@ export function createServedMirrors({
         const { served: own, isLeaving } = place;
         if (!own || isLeaving || !own.isHere() || !isLent(own.mirror)) continue;
         void place.turn(async () => {
-          // Once its run has ended, it waits for its turn.
           if (place.served !== own || shell.stop.aborted) return;
           shell.note(`crm-mirror: ${own.mirror}: another worker takes it once its run has ended`);
           await leave(place, own);

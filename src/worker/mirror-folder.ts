@@ -39,17 +39,14 @@ export type FolderFiles = ReadonlyMap<string, Workable | RefusedFile>;
 interface MirrorFolderOptions {
   folder: string;
   clock: Clock;
-  /** Reads a configuration. Throws the errors of the configuration. */
   load(file: string): Workable;
   note(line: string): void;
   /** How long a change must last, because an editor may write a file in several steps. */
   settleMs?: number;
-  /** How often the folder is read without being told to. */
   rescanMs?: number;
 }
 
 interface Known {
-  /** What distinguishes this state of the file from others. */
   print: string;
   content: string;
   read: Workable | RefusedFile;
@@ -59,7 +56,6 @@ export function isRefused(one: Workable | RefusedFile): one is RefusedFile {
   return 'why' in one;
 }
 
-/** The state of a file that is not there. */
 const gone = '';
 
 /** Opens a folder. Nothing is read yet. */
@@ -136,7 +132,6 @@ export function openMirrorFolder(options: MirrorFolderOptions) {
     return isChanged;
   };
 
-  /** Reads the files that have changed, and with `all` the refused ones, too. */
   const look = async (all: boolean): Promise<boolean> => {
     const files = list();
     const isDoubtful = typeof files === 'string';
@@ -257,10 +252,7 @@ export function namedTwice(): Invalid {
   return new Invalid('-c and --mirrors both name mirrors', { fix: 'keep one of the two' });
 }
 
-/**
- * Returns the configuration of a mirror that a worker can serve. Throws Invalid if it has no Redis,
- * nothing is due, or it reads standard input.
- */
+/** Throws Invalid if a worker cannot serve it: no Redis, nothing due, or standard input. */
 export function workable({ redis, schedule = nothingDue, ...config }: Config): Workable {
   const { file, contacts, templates } = config;
   // Standard input can be read only once, and a worker reads repeatedly.

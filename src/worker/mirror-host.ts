@@ -102,10 +102,7 @@ export function createMirrorHost(options: HomeOptions) {
     return state.alone(() => inSlot(capacity?.runs, place, () => runTick(state, tick)));
   };
   return {
-    /**
-     * Waits until this worker has locked the mirror, or is asked to stop. Throws the errors of
-     * `assemble`.
-     */
+    /** Waits until this worker has locked the mirror, or is to stop. Throws as `assemble` does. */
     async taken(): Promise<void> {
       await taken(state);
       // If the last run failed, the process that was to repeat it has ended.
@@ -117,10 +114,7 @@ export function createMirrorHost(options: HomeOptions) {
     },
     /** Resolves when the mirror is lost to another worker, or the worker is asked to stop. */
     stay: async (): Promise<void> => stay(state),
-    /**
-     * Runs what was due at `dueMs`, in milliseconds since the epoch. Never throws. `elsewhere`
-     * means that it cannot run here now, for example because another worker has the mirror.
-     */
+    /** Runs what was due at `dueMs`. Never throws; `elsewhere`: it cannot run here now. */
     run,
     /**
      * Updates the person with this id in the source. If the CRM has erased the record, as the
@@ -132,10 +126,7 @@ export function createMirrorHost(options: HomeOptions) {
       const place = { dueMs: clock.now(), stop };
       return inSlot(capacity?.events, place, () => workOn(state, { id, heard, signature }));
     },
-    /**
-     * Does the work in parallel with other work, or alone. `stop` is also aborted if the mirror is
-     * lost. Throws Busy if another worker has it.
-     */
+    /** Does work beside other work, or alone, until the mirror is lost. Throws Busy. */
     async hold<T>(
       how: 'beside' | 'alone',
       work: (held: Assembled, stop: AbortSignal) => Promise<T>,
@@ -157,7 +148,6 @@ export function createMirrorHost(options: HomeOptions) {
     isOurs: (): boolean => state.owner === 'this',
     /** Opens everything anew with the current configuration once nothing runs. */
     again: async (): Promise<void> => state.alone(() => comeAgain(state)),
-    /** Returns the rate limits by route, as shown by the platform's responses. */
     limits: (): Record<string, RouteLimit> => state.opened?.mirror.limits() ?? state.known.limits,
     async close(): Promise<void> {
       retries.close();
@@ -167,7 +157,6 @@ export function createMirrorHost(options: HomeOptions) {
   };
 }
 
-/** Does the work in one of the slots, if the mirrors of the worker share some. */
 async function inSlot<T>(
   slots: RunSlots | undefined,
   place: DueWork,
@@ -176,7 +165,6 @@ async function inSlot<T>(
   return slots ? ((await slots.run(place, work)) ?? 'elsewhere') : work();
 }
 
-/** Runs a tick and handles its failures as described in the table above. */
 async function runTick(state: State, tick: RunTick): Promise<Ran> {
   if (state.shell.stop.aborted) return 'elsewhere';
   let isOpen = false;
@@ -312,7 +300,6 @@ async function stay(state: State): Promise<void> {
   }
 }
 
-/** Returns why this worker no longer has the mirror; undefined if it has it. */
 async function failureOf(lock: State['lock']): Promise<unknown> {
   try {
     if (await lock.keep()) return undefined;
@@ -352,7 +339,6 @@ async function workOn(state: State, told: Told): Promise<Worked> {
   }
 }
 
-/** Runs for the person of one record, in parallel with other runs. */
 async function record(state: State, id: string, { lanes }: Opened): Promise<Worked> {
   const by = { by: 'event' } as const;
   const progress = () => undefined;
@@ -402,10 +388,7 @@ export function sealErasure(seal: Seal, id: string, now: number): string {
   return seal.closeOrder(textOf(id), 'event', now).sealed;
 }
 
-/**
- * Returns the order to erase the record, or undefined if no server of this mirror has signed that,
- * it has expired, or it was carried out before.
- */
+/** Returns the order, unless no server of this mirror signed it, it expired, or was carried out. */
 export function openErasure(
   seal: Seal,
   { id, signature }: { id: string; signature: string },

@@ -24,7 +24,6 @@ export interface PulseOptions {
   clock: Clock;
   probe: Probe;
   isHere(): boolean;
-  /** Returns why Redis is away; undefined if it is not. */
   away(): string | undefined;
   lookForOverdue(): void;
 }
@@ -71,12 +70,11 @@ function whyFull(path: string): string | undefined {
   }
 }
 
-type Source =
-  | NonNullable<Config['contacts']>['source']
-  | NonNullable<Config['templates']>['source'];
-
 /** Returns why a source cannot be reached; undefined if it can be, or if that is not known. */
-async function whySourceAway(source: Source, probe: Probe): Promise<string | undefined> {
+async function whySourceAway(
+  source: { path: string } | { url: string },
+  probe: Probe,
+): Promise<string | undefined> {
   if (!('path' in source)) return probe(source.url);
   if (placeOf(source.path) !== 'file') return probe(source.path);
   return existsSync(source.path) ? undefined : `${source.path}${missing}`;

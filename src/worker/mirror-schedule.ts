@@ -26,8 +26,10 @@ import { systemClock } from '../http/system-clock.ts';
 import type { OutageNotes } from '../store/health-file.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { explain } from '../compose/output/failure-report.ts';
-import { type RunQueue } from '../compose/queues/run-queue.ts';
+import type { RunQueue } from '../compose/queues/run-queue.ts';
+import type { Connections } from '../compose/queues/shared-connections.ts';
 import { instant } from '../compose/output/format-values.ts';
+import { type Attention, redisAway, redisEvicts } from '../views/status/attention.ts';
 import { nothingDue, type Workable } from './mirror-folder.ts';
 
 /** How long a mirror that leaves waits for Redis to remove its schedule. */
@@ -55,52 +57,75 @@ export async function follow(queue: RunQueue, { file, schedule }: Workable): Pro
 const checkMs = 300_000;
 const soonMs = 30_000;
 
-interface CheckedSchedule {
-  /** Returns whether this worker has the mirror, and Redis is there. */
-  isDue(): boolean;
-  /** Returns a value that differs after Redis was emptied. */
-  doubts(): number;
-  /** Returns whether a run is overdue. */
-  isLate(): boolean;
-  /** Called with why Redis refuses the schedule, or undefined if it has all of it. */
-  refused(why: string | undefined): void;
-  /** Called with the policy by which Redis drops keys, or undefined if it drops none. */
-  evicts(policy: string | undefined): void;
-  clock: Clock;
-}
-
-/** Mends the schedule in Redis as long as the worker serves it, with a line about what was lost. */
-export async function keepWhole(
+/** Knows what is wrong with the schedule in Redis, and mends it there. */
+export function keepSchedule(
   queue: RunQueue,
   config: Workable,
   { stop, note }: Shell,
-  { isDue, doubts, isLate, refused, evicts, clock }: CheckedSchedule,
-): Promise<void> {
-  /** When it was compared, unless it has to be soon again. */
+  { connections, clock }: { connections: Connections; clock: Clock },
+) {
+  const { away: lost, node } = connections;
+  const say = (what: string): void => note(`crm-mirror: ${config.mirror}: ${what}`);
+  /** Why Redis refuses the schedule, and the policy by which it drops keys, if it does. */
+  let refusal: string | undefined;
+  let evicts: string | undefined;
+  let since = clock.monotonic();
   let wholeAt = Number.NEGATIVE_INFINITY;
   let known = 0;
+  const away = (): string | undefined => lost() ?? refusal;
+  const refused = (reason: string | undefined): void => {
+    if (reason === refusal) return;
+    if (away() === undefined) since = clock.monotonic();
+    refusal = reason;
+    say(
+      reason
+        ? `${reason}; the schedule waits for it`
+        : 'Redis is there again, the schedule goes on',
+    );
+  };
   const mend = async (): Promise<void> => {
     wholeAt = Number.NEGATIVE_INFINITY;
-    known = doubts();
-    const lost = await follow(queue, config);
-    if (lost.length > 0) {
-      const reason = `Redis had lost a part of the schedule (${lost.map(tickWords).join(', ')})`;
+    known = node.doubts();
+    const mended = await follow(queue, config);
+    if (mended.length > 0) {
+      const reason = `Redis had lost a part of the schedule (${mended.map(tickWords).join(', ')})`;
       const fix = 'it is stored again; see that nothing removes keys of crm-mirror from this Redis';
-      note(`crm-mirror: ${config.mirror}: ${renderProblem({ reason, fix })}`);
+      say(renderProblem({ reason, fix }));
     }
-    const policy = await queue.evictsBy();
-    evicts(policy);
+    evicts = await queue.evictsBy();
     refused(undefined);
-    if (policy === undefined) wholeAt = clock.monotonic();
+    if (evicts === undefined) wholeAt = clock.monotonic();
   };
-  const failed = (error: unknown): void => {
-    if (!stop.aborted) refused(explain(error).problem.reason);
+  return {
+    away,
+    /** Returns the lines about Redis: that it drops keys, or has been away for that long. */
+    faults(ms: number): Attention[] {
+      const [why, forMs] = [away(), clock.monotonic() - since];
+      const sinceAt = new Date(clock.now() - forMs).toISOString();
+      return [
+        ...(why === undefined || forMs < ms ? [] : [redisAway(why, sinceAt)]),
+        ...(evicts === undefined ? [] : [redisEvicts(evicts)]),
+      ];
+    },
+    /** To be called when the connection is lost, or back. */
+    changed(): void {
+      if (refusal === undefined) since = clock.monotonic();
+      refusal = undefined;
+    },
+    /** Mends the schedule while it `isOurs`, with a line about what was lost, until `stop`. */
+    async keep(isOurs: () => boolean, isLate: () => boolean): Promise<void> {
+      while (!stop.aborted) {
+        const isOld = clock.monotonic() - wholeAt >= checkMs;
+        const isDue = isOld || isLate() || node.doubts() !== known;
+        if (isDue && isOurs() && lost() === undefined) {
+          await mend().catch((error: unknown) => {
+            if (!stop.aborted) refused(explain(error).problem.reason);
+          });
+        }
+        await clock.sleep(soonMs, stop).catch(() => undefined);
+      }
+    },
   };
-  while (!stop.aborted) {
-    const isOld = clock.monotonic() - wholeAt >= checkMs;
-    if (isDue() && (isOld || isLate() || doubts() !== known)) await mend().catch(failed);
-    await clock.sleep(soonMs, stop).catch(() => undefined);
-  }
 }
 
 /** Removes the schedule from Redis. Prints why if Redis does not do it in time. */
@@ -131,21 +156,13 @@ const gapMs = 90_000;
 
 type Run = (tick: Tick, dueMs: number) => Promise<'over' | 'elsewhere'>;
 
-/**
- * Creates the watch. Nothing is due before `watched`. `isHalted` returns whether the mirror is
- * paused, or another process makes a run.
- */
-export function watchOverdue({
-  schedule,
-  outages,
-  now,
-  isHalted,
-}: {
-  schedule: Schedule;
-  outages: OutageNotes;
-  now(): number;
-  isHalted(): boolean;
-}) {
+/** Nothing is due before `watched`. `isHalted`: the mirror is paused, or runs elsewhere. */
+export function watchOverdue(
+  schedule: Schedule,
+  outages: OutageNotes,
+  now: () => number,
+  isHalted: () => boolean,
+) {
   const due = new Map<Tick, number>();
   const busy = new Set<Tick>();
   let hasRun = false;
@@ -175,7 +192,6 @@ export function watchOverdue({
         return end;
       };
     },
-    /** Returns whether a run was overdue at the last look. */
     isLate: () => isLate,
     /** Looks; called every few seconds while the worker has the mirror and Redis is there. */
     look(): void {
@@ -228,13 +244,11 @@ export function createRunRetries(clock: Clock, run: (tick: Tick) => Promise<'ove
     begin(tick: Tick): void {
       if (!waits.has(tick)) wait(tick, 0);
     },
-    /** Has a run that failed repeated later. */
     failed(tick: Tick): void {
       const count = failures.get(tick) ?? 0;
       failures.set(tick, count + 1);
       wait(tick, delaysMs[count] ?? longestMs);
     },
-    /** Ends the repetitions of a run that went well. */
     wentWell(tick: Tick): void {
       failures.delete(tick);
       waits.get(tick)?.abort();

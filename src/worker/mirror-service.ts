@@ -18,18 +18,11 @@ import type { Connections } from '../compose/queues/shared-connections.ts';
 import { sealIn } from '../compose/queues/payload-encryption.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { instant } from '../compose/output/format-values.ts';
-import {
-  type Attention,
-  attentionOf,
-  outageLines,
-  redisAway,
-  redisEvicts,
-  unreadable,
-} from '../views/status/attention.ts';
+import { type Attention, attentionOf, outageLines, unreadable } from '../views/status/attention.ts';
 import { readCurrentStatus, tellOutage } from '../views/status/status-document.ts';
 import type { Webhook } from './server/webhooks.ts';
 import type { Workable } from './mirror-folder.ts';
-import { follow, keepWhole, unfollow, watchOverdue } from './mirror-schedule.ts';
+import { follow, keepSchedule, unfollow, watchOverdue } from './mirror-schedule.ts';
 import { doHanded } from './remote-commands.ts';
 import { createProbe, type Probe, pulse } from './mirror-pulse.ts';
 
@@ -40,9 +33,7 @@ const awayMs = 20_000;
 export interface ServeOptions extends MirrorSettings {
   /** Whether to take the mirror even if this is not the newest snapshot. */
   acceptLost: boolean;
-  /** The connections that the mirrors of the worker share. */
   connections: Connections;
-  /** Looks whether hosts can be reached; mirrors of one process share it. */
   probe?: Probe | undefined;
   /** The clock by which problems are looked for; by default that of this machine. */
   clock?: Clock;
@@ -61,8 +52,8 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
   const failed = Promise.withResolvers<never>();
   const outages = recordOutages(config.snapshot, clock.now);
   const shell = { ...outer, stop: AbortSignal.any([outer.stop, over.signal]), outages };
-  const redis = watchRedis(mirror, shell, clock);
-  // What fails in the mirror that this process has.
+  const queue = openRunQueue(place);
+  const redis = keepSchedule(queue, config, shell, { connections, clock });
   const failing = () =>
     home.isOurs() ? outageLines(outages.outages().map(tellOutage), instant(systemClock.now())) : [];
   const faults = (): Attention[] => [...redis.faults(0), ...failing()];
@@ -94,14 +85,11 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
     throw new Unavailable(`${config.memory.keyFile}: ${reason}`, { acted: 'no' });
   };
   const events = hook && openEventQueue(place, sign);
-  const queue = openRunQueue({
-    ...place,
-    notice(lost) {
-      redis.say(lost);
-      // Redis may have lost its data while it was away.
-      if (lost !== undefined || (turns && !home.isHere())) return;
-      follow(queue, config).catch(failed.reject);
-    },
+  const unheard = connections.hear(() => {
+    redis.changed();
+    // Redis may have lost its data while it was away.
+    const isBack = connections.away() === undefined;
+    if (isBack && (!turns || home.isHere())) follow(queue, config).catch(failed.reject);
   });
   const isHalted = (): boolean => {
     try {
@@ -112,12 +100,11 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
       return false;
     }
   };
-  const overdue = watchOverdue({ schedule, outages, now: clock.now, isHalted });
+  const overdue = watchOverdue(schedule, outages, clock.now, isHalted);
   let handed: { close(): Promise<void> } | undefined;
   let isLeaving = false;
   const isEnding = (): boolean => shell.stop.aborted || isLeaving;
 
-  /** Takes no more jobs, and waits for those in progress. */
   const rest = async (): Promise<void> => {
     await queue.rest();
     await handed?.close();
@@ -128,15 +115,10 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
     // Of several workers, only the one that has the mirror writes the schedule.
     if (!turns) await follow(queue, config);
     await node.begun;
-    redis.answers();
-    const isDue = (): boolean => !isLeaving && home.isHere() && redis.isThere();
-    const { refused, evicts } = redis;
-    const checks = { isDue, doubts: node.doubts, isLate: overdue.isLate, refused, evicts, clock };
+    const isOurs = (): boolean => !isLeaving && home.isHere();
     let kept: Promise<void> | undefined;
-    const due = [
-      ...dueIn(schedule).map(({ tick }) => tickWords(tick)),
-      ...(events ? ['events'] : []),
-    ];
+    const due = dueIn(schedule).map(({ tick }) => tickWords(tick));
+    if (events) due.push('events');
     for (;;) {
       await home.taken();
       if (isEnding()) return;
@@ -152,7 +134,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
         if (!seal) throw new Invalid(`${config.memory.keyFile}: the key of the memory is gone`);
         return doHanded({ config, shell, home, seal, now: systemClock.now }, taken);
       });
-      kept ??= keepWhole(queue, config, shell, checks);
+      kept ??= redis.keep(isOurs, overdue.isLate);
       await home.stay();
       if (isEnding()) return;
       await rest();
@@ -161,6 +143,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
   const close = async (): Promise<void> => {
     isLeaving = true;
     home.rest();
+    unheard();
     failed.promise.catch(() => undefined);
     await Promise.all([queue.close(), handed?.close(), events?.close()]);
     // Who hears that it is left can open the snapshot.
@@ -189,9 +172,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
     queues: view.queues,
     isHere: home.isHere,
     isTold: (): boolean => turns === undefined || home.isHere(),
-    /** Returns why Redis cannot be reached for the mirror, or undefined if it can. */
     away: redis.away,
-    /** Returns what fails now as this process notices it. */
     faults,
     standing: async () => {
       try {
@@ -220,43 +201,5 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
     },
     /** Ends the service. Waits for work in progress, which the worker's `stop` interrupts. */
     close,
-  };
-}
-
-/** Prints when Redis is lost or refuses the schedule, and when that is over. */
-function watchRedis(mirror: string, { note }: Shell, clock: Clock) {
-  let why: string | undefined = 'Redis has not answered yet';
-  let since = clock.monotonic();
-  let isRefused = false;
-  let evicted: string | undefined;
-  const sinceAt = (): string => new Date(clock.now() - (clock.monotonic() - since)).toISOString();
-  const say = (is: string | undefined): void => {
-    if (is !== undefined && why === undefined) since = clock.monotonic();
-    why = is;
-    isRefused = false;
-    const what =
-      is === undefined
-        ? 'Redis is there again, the schedule goes on'
-        : `${is}; the schedule waits for it`;
-    note(`crm-mirror: ${mirror}: ${what}`);
-  };
-  return {
-    away: (): string | undefined => why,
-    /** Returns whether Redis is connected, even if it refuses the schedule. */
-    isThere: () => why === undefined || isRefused,
-    /** Returns the lines about Redis: that it drops keys, or has been away for that long. */
-    faults: (ms: number): Attention[] => [
-      ...(why === undefined || clock.monotonic() - since < ms ? [] : [redisAway(why, sinceAt())]),
-      ...(evicted === undefined ? [] : [redisEvicts(evicted)]),
-    ],
-    answers: () => void (why = undefined),
-    say: (lost: string | undefined): void =>
-      say(lost === undefined ? undefined : `Redis is away (${lost})`),
-    refused(reason: string | undefined): void {
-      if (reason === undefined ? !isRefused : why === reason) return;
-      say(reason);
-      isRefused = reason !== undefined;
-    },
-    evicts: (policy: string | undefined) => void (evicted = policy),
   };
 }

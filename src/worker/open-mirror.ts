@@ -62,7 +62,6 @@ export interface MirrorSettings {
   capacity?: Capacity | undefined;
   /** Reads the configuration again, because after a failure the API key may have changed. */
   load(): Config;
-  /** What makes one message of a cause that several mirrors of the process have. */
   causes?: SharedCauses | undefined;
 }
 
@@ -71,11 +70,8 @@ export interface HomeOptions extends MirrorSettings {
   config: Config;
   shell: Shell;
   lock: MirrorLock;
-  /** Tells when the lock has to be checked. */
   node: Pick<NodeHeartbeat, 'doubts' | 'doubted'>;
-  /** The clock by which notifications are sent. */
   clock: Clock;
-  /** Returns what fails now as this process notices it. */
   faults(): readonly Attention[];
   outages: OutageRecord;
 }
@@ -92,7 +88,6 @@ export interface State extends HomeOptions {
   /** Pending while the mirror is being closed. Until then, it cannot be opened again. */
   closing: Promise<void> | undefined;
   users: number;
-  /** Ends the wait of a mirror that has nothing to do. */
   woken(): void;
   /** What stays known of it while it is closed: the rate limits, and notes for the next run. */
   known: { limits: Record<string, RouteLimit>; notes: readonly string[] };
@@ -114,7 +109,6 @@ export async function close(state: State, failure?: unknown): Promise<void> {
   await state.closing;
 }
 
-/** Begins to close the mirror if it is open. */
 function shut(state: State, failure?: unknown): void {
   const { opened } = state;
   state.woken();
@@ -147,7 +141,6 @@ export async function use<T>(state: State, work: (opened: Opened) => Promise<T>)
   } finally {
     state.users -= 1;
     const { capacity, opened, users } = state;
-    // An open mirror is closed soon if nothing is in progress in it.
     if (capacity && opened && users === 0) {
       state.woken();
       state.woken = capacity.idle(() => {
@@ -165,7 +158,6 @@ export async function use<T>(state: State, work: (opened: Opened) => Promise<T>)
  */
 const asleep = (): void => undefined;
 
-/** Returns the open mirror, claiming it first if necessary. */
 async function come(state: State): Promise<Opened> {
   if (state.opened) return state.opened;
   state.coming ??= claim(state).finally(() => (state.coming = undefined));
@@ -283,12 +275,10 @@ export function complaintsOf(mirror: string, { note }: Shell) {
   };
 }
 
-/** This worker's side of the lock of one mirror. */
 export type MirrorLock = ReturnType<typeof createMirrorLock>;
 
 const snapshotId = 'snapshot-id';
 
-/** By the result of a claim: why it failed, and the remedy. */
 const refusals = {
   taken: [
     'another worker serves MIRROR',
@@ -328,7 +318,6 @@ export function createMirrorLock(
   const { mirror, path, acceptLost, mayMove, clock, random } = side;
   const randomHex = (bytes: number): string => random(bytes).toString('hex');
   let refusedAt = Number.NEGATIVE_INFINITY;
-  /** What Redis stores if it has to be told again. */
   let claimed: Parameters<LockStore['keep']>[0] | undefined;
   const refuse = (why: keyof typeof refusals): never => {
     if (why !== 'untold') refusedAt = clock.monotonic();
@@ -367,8 +356,7 @@ export function createMirrorLock(
       claimed = { ...own, generation: token };
     },
     /**
-     * Returns whether this worker still has the mirror, with the snapshot that it claimed it with;
-     * true while Redis is away.
+     * Returns whether Redis names this worker, with the snapshot it claimed; true without Redis.
      */
     async keep(): Promise<boolean> {
       try {

@@ -23,7 +23,6 @@ export interface Hand {
   shell: Shell;
   seal: Seal;
   home: Pick<Home, 'hold' | 'again'>;
-  /** Returns the time in milliseconds since the epoch. */
   now(): number;
 }
 

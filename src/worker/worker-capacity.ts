@@ -20,7 +20,7 @@ import { setFlagsFromString } from 'node:v8';
 import pLimit from 'p-limit';
 import type { Clock } from '../domain/clock.ts';
 
-export const runSlots = { atOnce: 4, most: 12, long: 32 };
+const runSlots = { atOnce: 4, most: 12, long: 32 };
 const eventSlots = { atOnce: 8, most: 32, long: 128 };
 const claimsAtOnce = 2;
 /** The longest time that a mirror stays open without anything to do, in milliseconds. */
@@ -43,10 +43,7 @@ export function createCapacity(clock: Clock, timeCheck: () => () => boolean) {
   };
 }
 
-/**
- * Returns a function that calls `close` when the mirror has had nothing to do for a while, or
- * earlier if many have not. It returns what to call when the mirror has something to do again.
- */
+/** Returns what closes an idle mirror, later or if many are idle; that returns what prevents it. */
 function createIdle(clock: Clock): (close: () => void) => () => void {
   /** How to close those that have nothing to do, the one that has waited longest first. */
   const waiting = new Set<() => void>();
@@ -70,7 +67,6 @@ function createIdle(clock: Clock): (close: () => void) => () => void {
 
 /** When a run is due, and what ends its wait. */
 export interface DueWork {
-  /** Milliseconds since the epoch. */
   dueMs: number;
   stop: AbortSignal;
 }
@@ -82,7 +78,6 @@ interface SlotOptions {
   most: number;
   /** How many long runs do not count. */
   long: number;
-  /** Returns whether the process had time left since the last call. */
   hasTime(): boolean;
   clock: Clock;
 }
@@ -114,7 +109,6 @@ export function createRunSlots({ atOnce, most, long, hasTime, clock }: SlotOptio
   let away = 0;
   let waiting: { dueMs: number; begin(): void }[] = [];
   let isLooking = false;
-  /** Gives a slot to the run that waits and was due first. */
   const pass = (): void => {
     const [first] = waiting.toSorted((a, b) => a.dueMs - b.dueMs);
     if (!first) return;
@@ -122,7 +116,6 @@ export function createRunSlots({ atOnce, most, long, hasTime, clock }: SlotOptio
     waiting = waiting.filter((one) => one !== first);
     first.begin();
   };
-  /** Frees one slot, or passes it on. */
   const free = (): void => {
     used -= 1;
     if (used < atOnce) pass();

@@ -97,7 +97,6 @@ export function openServer(
   });
   return {
     ended: metrics.ended,
-    /** Starts to listen. Throws Invalid if it cannot listen on the configured address. */
     async listen(): Promise<void> {
       shell.note(`crm-mirror: the server listens on ${await server.listen()}`);
     },

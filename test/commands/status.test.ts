@@ -205,7 +205,7 @@ describe('status', () => {
     await world.call('sync');
     recordOutages(world.path, systemClock.now).beat();
     const place = { mirror: 'world', clock: systemClock, connections: connectTo(redis.url) };
-    const queue = openRunQueue({ ...place, notice: () => undefined });
+    const queue = openRunQueue(place);
     onTestFinished(queue.close);
     const nothing = { templates: undefined, sentinel: undefined };
     await queue.follow({ patterns: { full, fast, ...nothing }, timezone: 'UTC' });

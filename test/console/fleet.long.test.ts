@@ -24,7 +24,7 @@ async function twoWorkers() {
     await beat.begun;
     const disks = { shared: ['acme', 'beta', 'gamma'] };
     const since = Date.UTC(2026, 0, 5, 10);
-    const record = { host: node.slice(0, 4), since, slots: 12, disks, left: [] };
+    const record = { host: node.slice(0, 4), since, disks, left: [] };
     beat.join(JSON.stringify(record), {});
     const lock = openLockStore(quick, mirror, node);
     await lock.keep({ snapshot: mirror, generation: 1, disk: '' });

@@ -7,7 +7,6 @@ import {
   openEventQueue,
   type EventQueue,
   type Heard,
-  type ServeOptions,
   type Worked,
 } from '../../src/compose/queues/event-queue.ts';
 import { ownRedis, type TestRedis } from '../support/redis.ts';
@@ -42,9 +41,9 @@ function open(mirror = 'acme'): EventQueue {
 function serve(queue: EventQueue, answer?: (id: string) => Worked, options = {}) {
   const worked: string[] = [];
   const failures: unknown[] = [];
-  const given: ServeOptions = {
+  const given = {
     concurrency: 4,
-    failed: (error) => failures.push(error),
+    failed: (error: unknown) => failures.push(error),
     ...options,
   };
   queue.serve(async (id) => {

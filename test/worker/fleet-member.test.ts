@@ -39,7 +39,6 @@ test('a worker that quits while it asks Redis stays away, and leaves no lock', a
     clock: systemClock,
     randomHex: (bytes) => randomBytes(bytes).toString('hex'),
     host: 'here',
-    slots: 12,
     note: () => undefined,
     moved: () => undefined,
   });

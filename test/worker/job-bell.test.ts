@@ -31,7 +31,6 @@ afterEach(async () => {
 afterAll(async () => redis.close());
 
 const clock = systemClock;
-const notice = () => undefined;
 const isTrue = async (holds: () => boolean | Promise<boolean>): Promise<void> =>
   untilHolds(async () => expect(await holds()).toBe(true));
 
@@ -52,7 +51,7 @@ function served(
   const connections = shared.to(redis.url);
   const queue = openEventQueue({ mirror, clock: by, connections });
   const worked: string[] = [];
-  const serveOptions = { concurrency: 2, failed: notice };
+  const serveOptions = { concurrency: 2, failed: () => undefined };
   queue.serve(async (id) => {
     worked.push(id);
     return work(id);
@@ -90,7 +89,7 @@ test('processes the events and runs of forty mirrors on three connections', asyn
   const ran = new Set<string>();
   for (const at of mirrors.keys()) {
     const connections = shared.to(redis.url);
-    const runs = openRunQueue({ mirror: `m${at}`, clock, notice, connections });
+    const runs = openRunQueue({ mirror: `m${at}`, clock, connections });
     const patterns = { full: '* * * * * *', fast: undefined, templates: undefined };
     await runs.follow({ patterns: { ...patterns, sentinel: undefined }, timezone: 'UTC' });
     runs.serve(async () => {
@@ -169,6 +168,28 @@ test('goes on after Redis was gone with its data, and after it stood still', asy
   redis.resume();
   await add('c');
   await isTrue(() => worked.includes('c'));
+});
+
+test('says once that Redis is lost and back, however many mirrors hear of it', async () => {
+  const notes: string[] = [];
+  const shared = shareConnections('test', clock, (line) => void notes.push(line));
+  closing.push(async () => shared.close());
+  const connections = shared.to(redis.url);
+  const heard: (string | undefined)[] = [];
+  const hears = (): void => void heard.push(connections.away());
+  for (const _ of ['acme', 'beta']) connections.hear(hears.bind(undefined));
+  connections.hear(() => expect.unreachable())();
+  await isTrue(() => connections.away() === undefined);
+  await redis.kill();
+  await isTrue(() => heard.length === 2);
+  await redis.start();
+  await isTrue(() => heard.length === 4);
+  const lost = expect.stringMatching(/^Redis is away \(.+\)$/);
+  expect(heard).toEqual([lost, lost, undefined, undefined]);
+  expect(notes).toEqual([
+    `crm-mirror: ${heard[0]}; the schedule waits for it`,
+    'crm-mirror: Redis is there again, the schedule goes on',
+  ]);
 });
 
 test('retries what has to be retried, and what another process has to do', async () => {

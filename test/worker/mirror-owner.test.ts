@@ -6,7 +6,6 @@ const names = Array.from({ length: 3_000 }, (_, at) => `m${at}`);
 const all = new Set(names);
 const node = (name: string, more: Partial<FleetNode> = {}): FleetNode => ({
   name,
-  slots: 12,
   disks: { d: all },
   isDraining: false,
   ...more,
@@ -39,13 +38,6 @@ test('a worker that comes moves only the mirrors that it gets, and one that goes
   const gone = moves(four, three);
   expect(new Set(gone.map(([from]) => from))).toEqual(new Set(['d']));
   expect(gone).toHaveLength(came.length);
-});
-
-test('a worker with twice the slots has twice as many, and takes them evenly from the others', () => {
-  const wide = node('c', { slots: 24 });
-  const [one = 0, two = 0, both = 0] = shares([a!, b!, wide]);
-  for (const share of [one, two, both / 2]) expect(Math.abs(share - 750)).toBeLessThan(75);
-  expect(new Set(moves(three, [a!, b!, wide]).map(([, to]) => to))).toEqual(new Set(['c']));
 });
 
 test('a draining worker has none, and only its mirrors move; the last one keeps nobody waiting', () => {

@@ -1,6 +1,7 @@
 /** When runs of a schedule count as overdue, by a clock that a test moves. */
 import { expect, test } from 'vitest';
 import type { Tick } from '../../src/config/schema/cron-pattern.ts';
+import type { OutageNotes } from '../../src/store/health-file.ts';
 import { watchOverdue } from '../../src/worker/mirror-schedule.ts';
 
 /** A worker that is given full runs each hour, and others each minute, if the test gives them. */
@@ -9,23 +10,22 @@ function stage(before?: string) {
   const halted = { is: false };
   let told = before;
   const everyMinute = '* * * * *';
-  const watch = watchOverdue({
-    schedule: {
-      patterns: {
-        full: '0 * * * *',
-        fast: everyMinute,
-        templates: undefined,
-        sentinel: everyMinute,
-      },
-      timezone: 'UTC',
-    },
-    outages: {
-      failed: (_, { reason }) => void (told = reason),
-      works: () => void (told = undefined),
-    },
-    now: () => time.ms,
-    isHalted: () => halted.is,
-  });
+  const patterns = {
+    full: '0 * * * *',
+    fast: everyMinute,
+    templates: undefined,
+    sentinel: everyMinute,
+  };
+  const outages: OutageNotes = {
+    failed: (_, { reason }) => void (told = reason),
+    works: () => void (told = undefined),
+  };
+  const watch = watchOverdue(
+    { patterns, timezone: 'UTC' },
+    outages,
+    () => time.ms,
+    () => halted.is,
+  );
   let end: 'over' | 'elsewhere' = 'over';
   let done = Promise.resolve();
   const run = watch.watched(async () => {

@@ -17,7 +17,6 @@ const opened = (mirror: string, now = systemClock.now) => {
     connections: connectTo(redis.url),
     mirror,
     clock: { ...systemClock, now },
-    notice: () => undefined,
   });
   onTestFinished(async () => queue.close());
   return queue;

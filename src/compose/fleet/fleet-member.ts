@@ -42,22 +42,14 @@ import {
 import { renderProblem } from '../../domain/errors.ts';
 import { isLeased, type Lease, takeLease } from '../../store/database/writer-lease.ts';
 
-interface LocalMirror {
-  mirror: string;
-  snapshot: string;
-}
-
 export type FleetMember = ReturnType<typeof createFleetMember>;
 
 interface MemberOptions {
   node: NodeHeartbeat;
   quick: Quick;
   clock: Clock;
-  /** Returns random bytes as hexadecimal digits. */
   randomHex(bytes: number): string;
   host: string;
-  /** How many runs this worker has in progress at once, at most. */
-  slots: number;
   note(line: string): void;
   /** Called when mirrors may have to be released: those that `isLent` returns true for. */
   moved(isLent: (mirror: string) => boolean): void;
@@ -67,7 +59,7 @@ interface MemberOptions {
 const askMs = 30_000;
 
 export function createFleetMember(options: MemberOptions) {
-  const { node, quick, clock, randomHex, host, slots, note, moved } = options;
+  const { node, quick, clock, randomHex, host, note, moved } = options;
   const since = clock.now();
   const locks = createDiskLocks(node.name, since, note);
   const waiting = new Map<string, () => void>();
@@ -76,7 +68,7 @@ export function createFleetMember(options: MemberOptions) {
    * then no other worker may begin with an empty snapshot.
    */
   const disks = new Map<string, string>();
-  let mirrors: readonly LocalMirror[] = [];
+  let mirrors: readonly { mirror: string; snapshot: string }[] = [];
   let changedAt: string | undefined;
   let askedAt = Number.NEGATIVE_INFINITY;
   let isAsking = false;
@@ -105,7 +97,7 @@ export function createFleetMember(options: MemberOptions) {
       }
     }
     locks.hold(folders);
-    node.join(JSON.stringify({ host, since, slots, disks: own, left: [...locks.left] }), begun);
+    node.join(JSON.stringify({ host, since, disks: own, left: [...locks.left] }), begun);
   };
 
   const become = (fleet: Fleet): void => {
@@ -167,7 +159,7 @@ export function createFleetMember(options: MemberOptions) {
     if (changed !== changedAt || isStale || isWatching) void look();
   });
   return {
-    join(shown: readonly LocalMirror[]): void {
+    join(shown: typeof mirrors): void {
       mirrors = shown;
       tell();
     },
@@ -220,16 +212,17 @@ function createDiskLocks(node: string, since: number, note: (line: string) => vo
     const isLater = since > other.since || (since === other.since && node > other.name);
     if (isLater) left.add(disk);
     const isCopy = !existsSync(`${fileOf(folder, other.name)}-lease`);
-    const what = isCopy
-      ? `${folder} has the id of another disk, which ${other.name} has: one of the two is a copy`
-      : `${folder} does not lock files between this worker and ${other.name}`;
-    const then = isLater
-      ? 'this worker serves no mirror there'
-      : `${other.name} serves no mirror there`;
-    const fix = isCopy
-      ? 'delete .crm-mirror-disk in the copy, and restart its worker'
-      : 'mount a file system that locks files (docs/fleet.md), and restart the workers';
-    note(`crm-mirror: ${renderProblem({ reason: `${what}; ${then}`, fix })}`);
+    const [what, fix] = isCopy
+      ? [
+          `has the id of another disk, which ${other.name} has: one of the two is a copy`,
+          'delete .crm-mirror-disk in the copy, and restart its worker',
+        ]
+      : [
+          `does not lock files between this worker and ${other.name}`,
+          'mount a file system that locks files (docs/fleet.md), and restart the workers',
+        ];
+    const then = `${isLater ? 'this worker' : other.name} serves no mirror there`;
+    note(`crm-mirror: ${renderProblem({ reason: `${folder} ${what}; ${then}`, fix })}`);
   };
 
   return {

@@ -3,17 +3,12 @@
  * mirrors nobody can serve, because no living worker has the disk they are on.
  *
  * Decides which worker serves a mirror. Every worker computes the same from what Redis knows, so no
- * worker leads and nothing is stored. A pure function of the mirror and the workers, whatever their
- * order: of those that may serve the mirror, the one with the highest score for it (weighted
- * rendezvous hashing).
+ * worker leads and nothing is stored: of those that may serve the mirror, it is the one with the
+ * highest score for it (rendezvous hashing). One that comes or goes moves only its own mirrors.
  *
  *   a worker may serve a mirror that it knows, unless it is draining, if
  *     the disk of the mirror's snapshot is known, and the worker has that disk
  *     or no disk is known
- *
- *   a worker     moves
- *   comes        only the mirrors that it gets: its share by its slots
- *   goes         only the mirrors that it had
  */
 import { z } from 'zod';
 import { renderProblem } from '../../domain/errors.ts';
@@ -22,9 +17,17 @@ import { parseJson } from '../../domain/stored-json.ts';
 import { aliveMs, fleetKeys, fleetScript } from '../queues/node-heartbeat.ts';
 import { type Quick, repliesTo } from '../queues/redis-connections.ts';
 
+/** What decides whether a worker may serve a mirror. */
+export interface FleetNode {
+  name: string;
+  /** The mirrors of its folder, by the id of the disk of their snapshots. */
+  disks: Readonly<Record<string, ReadonlySet<string>>>;
+  isDraining: boolean;
+}
+
+/** A living worker of the fleet. */
 export interface FleetWorker extends FleetNode {
   host: string;
-  /** When it started, in milliseconds since the epoch. */
   since: number;
   /** The disks that it has, but has left because locks do not work there (fleet-member.ts). */
   left: readonly string[];
@@ -57,7 +60,6 @@ const names = z.array(oneLine);
 const recordSchema = z.object({
   host: oneLine,
   since: z.number(),
-  slots: z.number().positive(),
   disks: z.record(
     z.string(),
     names.transform((list) => new Set(list)),
@@ -162,26 +164,17 @@ export function missingDiskWords(missing: readonly FleetMirror[]): string[] {
   });
 }
 
-export interface FleetNode {
-  name: string;
-  /** How many runs it has in progress at once, at most: its share of the mirrors. */
-  slots: number;
-  /** The mirrors of its folder, by the id of the disk of their snapshots. */
-  disks: Readonly<Record<string, ReadonlySet<string>>>;
-  isDraining: boolean;
-}
-
 /** Returns the name of the worker that serves the mirror; undefined if none may. */
 export function ownerOf(
   { name, disk }: { name: string; disk: string | undefined },
   nodes: readonly FleetNode[],
 ): string | undefined {
   let owner: string | undefined;
-  let highest = 0;
+  let highest = -1;
   for (const node of nodes) {
     const known = disk === undefined ? Object.values(node.disks) : [node.disks[disk]];
     if (node.isDraining || !known.some((mirrors) => mirrors?.has(name))) continue;
-    const score = node.slots / -Math.log(chanceOf(`${node.name}\n${name}`));
+    const score = hashOf(`${node.name}\n${name}`);
     if (score < highest || (score === highest && node.name > (owner ?? ''))) continue;
     owner = node.name;
     highest = score;
@@ -189,13 +182,13 @@ export function ownerOf(
   return owner;
 }
 
-/** Returns a number between 0 and 1, evenly spread (FNV-1a, with the finalizer of MurmurHash3). */
-function chanceOf(text: string): number {
+/** Returns 32 bits, evenly spread (FNV-1a, with the finalizer of MurmurHash3). */
+function hashOf(text: string): number {
   let hash = 0x81_1c_9d_c5;
   for (let at = 0; at < text.length; at += 1) {
     hash = Math.imul(hash ^ text.charCodeAt(at), 0x01_00_01_93);
   }
   hash = Math.imul(hash ^ (hash >>> 16), 0x85_eb_ca_6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2_b2_ae_35);
-  return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32 + 2 ** -33;
+  return (hash ^ (hash >>> 16)) >>> 0;
 }

@@ -36,22 +36,6 @@ export type Heard = 'changed' | 'erased';
 /** What came of an event: it is done, another process has to do it, or it must be retried. */
 export type Worked = 'done' | 'elsewhere' | 'again';
 
-export interface ServeOptions {
-  concurrency: number;
-  /** Called if the work throws, which it should not. The work is then retried. */
-  failed(error: unknown): void;
-}
-
-/** The numbers of jobs. A job to be retried later counts as delayed. */
-export interface QueueCounts {
-  waiting: number;
-  active: number;
-  delayed: number;
-}
-
-/** `signature` is what Redis has stored with an erasure, by somebody unknown. */
-type Work = (id: string, heard: Heard, signature: string) => Promise<Worked>;
-
 export type EventQueue = ReturnType<typeof openEventQueue>;
 
 const gatherMs = 300;
@@ -100,8 +84,14 @@ export function openEventQueue(
     async remember(delivery: string): Promise<void> {
       await quick.ask(() => quick.redis.set(placeOf(delivery), 1, 'PX', rememberMs));
     },
-    /** Calls `work` for each record with events, until `close`. Waits while Redis is away. */
-    serve(work: Work, { concurrency, failed }: ServeOptions): void {
+    /**
+     * Calls `work` for each record with events, until `close`. Anybody may have written the
+     * signature of an erasure. `failed` hears what it throws, which it should not.
+     */
+    serve(
+      work: (id: string, heard: Heard, signature: string) => Promise<Worked>,
+      { concurrency, failed }: { concurrency: number; failed(error: unknown): void },
+    ): void {
       served = takeJobs(queueName('events', mirror), {
         connections,
         clock,
@@ -127,13 +117,9 @@ export function openEventQueue(
     async lagMs() {
       // Redis examines every job, but there are many only after a long outage.
       const timestamp = `${queue.toKey('')}*->timestamp`;
+      const oldest = ['BY', timestamp, 'LIMIT', 0, 1, 'GET', timestamp] as const;
       const found = ['wait', 'active', 'delayed'].map((state) =>
-        quick.ask(() =>
-          quick.redis.sort(
-            queue.toKey(state),
-            ...(['BY', timestamp, 'LIMIT', 0, 1, 'GET', timestamp] as const),
-          ),
-        ),
+        quick.ask(() => quick.redis.sort(queue.toKey(state), ...oldest)),
       );
       const times = (await Promise.all(found)).flat().map(Number).filter(Number.isFinite);
       return times.length === 0 ? undefined : Math.max(0, clock.now() - Math.min(...times));
@@ -151,7 +137,8 @@ export function openEventQueue(
   };
 }
 
-export async function countsOf(queue: Queue): Promise<QueueCounts> {
+/** Returns the numbers of jobs. A job to be retried later counts as delayed. */
+export async function countsOf(queue: Queue) {
   const { waiting = 0, prioritized = 0, active = 0, delayed = 0 } = await queue.getJobCounts();
   return { waiting: waiting + prioritized, active, delayed };
 }
@@ -165,22 +152,17 @@ function jobOf(data: z.infer<typeof eventSchema>) {
   return { name: isErased ? 'erased' : 'event', data, opts: { ...jobOptions, deduplication } };
 }
 
-/** Returns the name under which BullMQ finds the job of a record that is not done. */
 function deduplicationOf(id: string, isErased: boolean): string {
   return `${isErased ? 'erased-' : ''}${hash(id)}`;
 }
 
-/** Returns a text of fixed length, because ids may be long and contain any character. */
 function hash(text: string): string {
   return createHash('sha256').update(text).digest('base64url');
 }
 
 const states = ['active', 'waiting', 'delayed'] as const;
 
-/**
- * Up to `most` of each state, the oldest first, with when they arrived (milliseconds since the
- * epoch). Throws Unavailable while Redis is away.
- */
+/** Returns up to `most` events of each state, the oldest first. Throws Unavailable. */
 export async function readWaitingEvents(
   { url, mirror }: { url: string; mirror: string },
   most: number,

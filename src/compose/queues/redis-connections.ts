@@ -58,51 +58,37 @@ export async function repliesTo(transaction: ChainableCommander): Promise<unknow
   });
 }
 
-/**
- * From what INFO tells; undefined if Redis drops no keys when its memory is full, or does not say
- * so.
- */
+/** Returns by which policy Redis, by its INFO, drops keys when its memory is full. */
 export function evictionPolicyIn(info: string): string | undefined {
   const policy = /^maxmemory_policy:(.+?)\r?$/m.exec(info)?.[1];
   return policy === 'noeviction' ? undefined : policy;
 }
 
-/**
- * Calls `notice` once with the reason when the connection is lost, and with undefined when
- * restored.
- */
-export function hearOf(connection: Redis, notice: (lost: string | undefined) => void) {
-  let is: 'opening' | 'there' | 'lost' = 'opening';
-  let reason = 'it closed the connection';
-  const failed = ({ message }: Error): void => void (reason = message);
-  const opened = (): void => {
-    if (is === 'lost') notice(undefined);
-    is = 'there';
-  };
-  const closed = (): void => {
-    if (is !== 'lost') notice(reason);
-    is = 'lost';
-  };
-  connection.on('error', failed).on('ready', opened).on('close', closed);
-  return {
-    ignore: () => void connection.off('error', failed).off('ready', opened).off('close', closed),
-  };
-}
+/** A connection for processing jobs, which waits for Redis no matter how long that is away. */
+export type Patient = ReturnType<typeof connectPatiently>;
 
-/** It waits for Redis, no matter how long it is away. */
-export interface Patient {
-  redis: Redis;
-  /** Stops waiting: everything that needs the connection fails. */
-  close(): void;
-}
-
-export function connectPatiently(url: string): Patient {
+/** Calls `notice` with the reason when the connection is lost, with undefined when it is back. */
+export function connectPatiently(
+  url: string,
+  notice: (lost: string | undefined) => void = () => undefined,
+) {
   let isClosed = false;
+  let isLost = false;
+  let reason = 'it closed the connection';
   const retryStrategy = (times: number) => (isClosed ? null : retryMs(times));
   const redis = new Redis(url, { maxRetriesPerRequest: null, retryStrategy });
-  redis.on('error', () => undefined);
+  redis.on('error', ({ message }: Error) => void (reason = message));
+  redis.on('ready', () => {
+    if (isLost && !isClosed) notice(undefined);
+    isLost = false;
+  });
+  redis.on('close', () => {
+    if (!isLost && !isClosed) notice(reason);
+    isLost = true;
+  });
   return {
     redis,
+    /** Stops waiting: everything that needs the connection fails. */
     close() {
       isClosed = true;
       // Between two attempts it would never end, nor its callers: one more attempt is made.
@@ -115,9 +101,7 @@ export function connectPatiently(url: string): Patient {
 /** The prefix of all keys in Redis. */
 export const prefix = 'crm-mirror';
 
-/**
- * The sentinel does not wait for runs, nor errands for commands that run alone, which take hours.
- */
+/** The queues of a mirror. Runs delay no sentinel and no event, and `commands` no `errands`. */
 export const queueKinds = ['runs', 'sentinel', 'events', 'commands', 'errands'] as const;
 
 export function queueName(kind: (typeof queueKinds)[number], mirror: string): string {

@@ -14,7 +14,6 @@
 import { type Job, Queue, type QueueOptions } from 'bullmq';
 import {
   evictionPolicyIn,
-  hearOf,
   prefix,
   queueName,
   connectQuickly,
@@ -30,22 +29,13 @@ import {
   type Tick,
   ticks,
 } from '../../config/schema/cron-pattern.ts';
-import { countsOf, type QueueCounts } from './event-queue.ts';
+import { countsOf } from './event-queue.ts';
 
 export type RunQueue = ReturnType<typeof openRunQueue>;
 
-/**
- * Nothing runs before `serve`. `notice` gets the reason when the connection is lost, and undefined
- * when it is established or restored.
- */
-export function openRunQueue({
-  mirror,
-  clock,
-  notice,
-  connections,
-}: QueuePlace & { notice(lost: string | undefined): void }) {
+/** Opens the queue. Nothing runs before `serve`. */
+export function openRunQueue({ mirror, clock, connections }: QueuePlace) {
   const { patient: redis } = connections;
-  const heard = hearOf(redis, notice);
   // By them, BullMQ computes when an entry is due as everything else here does.
   const settings: NonNullable<QueueOptions['settings']> = {
     repeatStrategy: (after, { pattern = '', tz = 'UTC' }) =>
@@ -67,12 +57,28 @@ export function openRunQueue({
   return {
     /** Returns the entries that were not in Redis like this, or only in part. Waits for Redis. */
     async follow(schedule: Schedule): Promise<Tick[]> {
-      const wanted = dueIn(schedule);
+      const { timezone: tz } = schedule;
       const mended: Tick[] = [];
       for (const { queue, due } of rows) {
-        const own = wanted.filter(({ tick }) => due.has(tick));
-        const at = { timezone: schedule.timezone, now: clock.now() };
-        mended.push(...(await storeEntries(queue, own, at)));
+        const wanted = dueIn(schedule).filter(({ tick }) => due.has(tick));
+        await queue.setGlobalConcurrency(1);
+        const stored = await queue.getJobSchedulers();
+        for (const { tick, pattern } of wanted) {
+          const known = stored.find(({ key }) => key === tick);
+          const isSame = known?.pattern === pattern && known.tz === tz;
+          if (isSame && (await isPending(queue, jobOf(tick, known.next)))) continue;
+          // BullMQ refuses an id that is there, so what may remain of the entry goes first. What
+          // cannot be removed belongs to an entry that another caller has stored meanwhile.
+          await queue.removeJobScheduler(tick);
+          for (const at of new Set([known?.next, dueAfter(pattern, tz, clock.now())])) {
+            await queue.remove(jobOf(tick, at)).catch(() => undefined);
+          }
+          const opts = { removeOnComplete: kept, removeOnFail: kept };
+          await queue.upsertJobScheduler(tick, { pattern, tz }, { name: tick, opts });
+          mended.push(tick);
+        }
+        const names = new Set<string>(wanted.map(({ tick }) => tick));
+        for (const { key } of stored) if (!names.has(key)) await queue.removeJobScheduler(key);
       }
       return mended;
     },
@@ -89,10 +95,8 @@ export function openRunQueue({
       };
       taken = rows.map(({ name }) => takeJobs(name, { connections, clock, work, settings }));
     },
-    /** Takes no more runs, and waits for the run in progress. */
     rest,
     async close() {
-      heard.ignore();
       await rest();
       // Without Redis, closing may never end.
       for (const { queue } of rows) void queue.close().catch(() => undefined);
@@ -102,36 +106,6 @@ export function openRunQueue({
 
 /** How many ended jobs BullMQ keeps for its statistics; the history is in the snapshot. */
 const kept = { count: 100 };
-
-/** Returns those that were not stored like this, or only in part. */
-async function storeEntries(
-  queue: Queue,
-  wanted: ReturnType<typeof dueIn>,
-  { timezone: tz, now }: { timezone: string; now: number },
-): Promise<Tick[]> {
-  await queue.setGlobalConcurrency(1);
-  const mended: Tick[] = [];
-  const stored = await queue.getJobSchedulers();
-  for (const { tick, pattern } of wanted) {
-    const known = stored.find(({ key }) => key === tick);
-    const isSame = known?.pattern === pattern && known.tz === tz;
-    if (isSame && (await isPending(queue, jobOf(tick, known.next)))) continue;
-    // BullMQ refuses an id that is there, so what may remain of the entry goes first. What cannot
-    // be removed belongs to an entry that another caller has stored meanwhile, and is replaced.
-    await queue.removeJobScheduler(tick);
-    for (const at of new Set([known?.next, dueAfter(pattern, tz, now)])) {
-      await queue.remove(jobOf(tick, at)).catch(() => undefined);
-    }
-    const opts = { removeOnComplete: kept, removeOnFail: kept };
-    await queue.upsertJobScheduler(tick, { pattern, tz }, { name: tick, opts });
-    mended.push(tick);
-  }
-  const names = new Set<string>(wanted.map(({ tick }) => tick));
-  for (const { key } of stored) {
-    if (!names.has(key)) await queue.removeJobScheduler(key);
-  }
-  return mended;
-}
 
 function jobOf(tick: Tick, at: number | undefined): string {
   return `repeat:${tick}:${at}`;
@@ -148,7 +122,7 @@ async function isPending(queue: Queue, id: string): Promise<boolean> {
 
 const pendingStates = new Set<string>(['delayed', 'waiting', 'active', 'prioritized']);
 
-export interface Depth extends QueueCounts {
+export interface Depth extends Awaited<ReturnType<typeof countsOf>> {
   mirror: string;
   queue: 'runs' | 'events';
 }
@@ -185,9 +159,7 @@ export function viewQueues(mirror: string, at: { url: string } | { quick: Quick 
       );
       return all.flat().toSorted((a, b) => a.at - b.at);
     },
-    /**
-     * Undefined if Redis drops no keys, or does not say so. Throws Unavailable while it is away.
-     */
+    /** Returns by which policy Redis drops keys, if it does and says so. Throws Unavailable. */
     evictsBy: async () => evictionPolicyIn(await quick.ask(() => quick.redis.info('memory'))),
     close: () => quick.close(),
   };

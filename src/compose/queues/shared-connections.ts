@@ -45,6 +45,10 @@ export interface Connections {
   quick(): Quick;
   /** A connection that waits for Redis. */
   patient: Redis;
+  /** Returns why Redis is away; undefined if it is there. */
+  away(): string | undefined;
+  /** Calls `heard` whenever Redis is lost or back, until the returned function is called. */
+  hear(heard: () => void): () => void;
   bell: ReturnType<typeof createJobBell>;
   node: NodeHeartbeat;
 }
@@ -58,11 +62,34 @@ export interface QueuePlace {
 /** Each queue listens to its connection. BullMQ adds to the number, so 0 does not mean any. */
 const mostListeners = 1_000_000;
 
-/** Three for each Redis, however many mirrors use them. `name` is unique to this process. */
-export function shareConnections(name: string, clock: Clock) {
+/**
+ * Three for each Redis, however many mirrors use them. `name` is unique to this process. `note`
+ * prints when a Redis is lost, and when it is back.
+ */
+export function shareConnections(
+  name: string,
+  clock: Clock,
+  note: (line: string) => void = () => undefined,
+) {
   const known = new Map<string, { connections: Connections; close(): void }>();
   const open = (url: string) => {
-    const [quick, patient] = [connectQuickly(url), connectPatiently(url)];
+    let away: string | undefined = 'Redis has not answered yet';
+    const hearing = new Set<() => void>();
+    const quick = connectQuickly(url);
+    const patient = connectPatiently(url, (lost) => {
+      away = lost === undefined ? undefined : `Redis is away (${lost})`;
+      note(
+        away === undefined
+          ? 'crm-mirror: Redis is there again, the schedule goes on'
+          : `crm-mirror: ${away}; the schedule waits for it`,
+      );
+      for (const heard of hearing) heard();
+    });
+    patient.redis.once('ready', () => (away = undefined));
+    const hear = (heard: () => void) => {
+      hearing.add(heard);
+      return () => void hearing.delete(heard);
+    };
     const blocking = connectPatiently(url);
     for (const { redis } of [quick, patient]) redis.setMaxListeners(mostListeners);
     const node = createNodeHeartbeat(quick, name, clock);
@@ -85,7 +112,8 @@ export function shareConnections(name: string, clock: Clock) {
       bell.close();
       for (const one of [quick, patient]) one.close();
     };
-    return { connections: { quick: share, patient: patient.redis, bell, node }, close };
+    const shown = { patient: patient.redis, away: () => away, hear, bell, node };
+    return { connections: { quick: share, ...shown }, close };
   };
   return {
     /** Returns those to this Redis. The users do not close them. */
@@ -103,7 +131,6 @@ export type SharedConnections = ReturnType<typeof shareConnections>;
 /** What a marker says: a job can be taken, or one is due at this time. */
 interface Ring {
   member: string;
-  /** 0, or milliseconds since the epoch. */
   score: number;
 }
 

@@ -220,11 +220,8 @@ function createSender(line: Line) {
   /** Whether a run has ended since the last delivery began. */
   let hasRun = false;
   let underWay: Promise<void> | undefined;
-  /** The attempts that failed in a row, and the time of the next one. */
   let failed = { times: 0, retryAt: 0 };
-  /** Before this time, the receiver wants no attempt. */
   let waitUntil = 0;
-  /** The refusal that was printed last, which is printed once. */
   let refusal = '';
 
   const store = (tried: Parameters<ToldMemory['store']>[0]): string | undefined => {
@@ -262,7 +259,6 @@ function createSender(line: Line) {
     return outcome;
   }
 
-  /** Returns how long to wait before the next attempt; undefined if there is none for now. */
   function planRetry(draft: Draft, outcome: Outcome): number | undefined {
     if (outcome.is === 'sent') {
       failed = { times: 0, retryAt: 0 };
@@ -299,7 +295,6 @@ function createSender(line: Line) {
   }
 
   async function deliverAll(): Promise<void> {
-    // What the timer found during an attempt that failed then waits like that attempt.
     while (next && !shell.stop.aborted && (hasRun || clock.now() >= failed.retryAt)) {
       const last = next;
       next = undefined;
@@ -368,7 +363,6 @@ function draftMessage(line: Line, seen: Seen, earlier: Draft | undefined): Draft
   return { notices, message, isTold: one?.is === 'told' };
 }
 
-/** Returns what notices report. Their texts are left out, because they name how long ago it was. */
 function contentOf(notices: readonly Notice[]): string {
   return JSON.stringify(notices.map(({ type, subject, withheld }) => [type, subject, withheld]));
 }
@@ -416,7 +410,6 @@ export function createToldMemory(name: string, file: string | undefined) {
   const readFrom = (meta?: Meta): Told =>
     unstored.reduce(afterAttempt, (meta && fact.read(meta)) ?? own);
   return {
-    /** Throws if the snapshot cannot be read. */
     read(): Told {
       const snapshot = file === undefined ? undefined : lookInto(file);
       try {
@@ -491,9 +484,7 @@ interface Standing {
 
 interface Tellers {
   mirrors: Set<string>;
-  /** When the first one had to tell the cause. */
   since: number;
-  /** When the end had to be told first. */
   overAt?: number;
   /** What was told: the cause, or its end as well. */
   told?: 'cause' | 'end';
@@ -525,7 +516,6 @@ export type SharedCauses = ReturnType<typeof createSharedCauses>;
  */
 export function createSharedCauses(monotonic: () => number) {
   const standing = new Map<string, Standing>();
-  /** The mirrors that have to tell a receiver of a cause, in order. */
   const tellers = new Map<string, Tellers>();
   return {
     found(mirror: string, causes: readonly string[]): void {

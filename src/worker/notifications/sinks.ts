@@ -133,7 +133,6 @@ export function slackSink({ url }: NonNullable<Receiver['slack']>, clock: Clock)
 /** Slack refuses a message of more than 50 blocks: a title, "and n more" and a link need three. */
 const itemsAtMost = 47;
 
-/** Escapes what Slack would take for a link or a mention. */
 function slackText(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
@@ -312,7 +311,6 @@ function failureOf(host: string, error: unknown): Outcome {
   return { is: 'later', reason: `${host} could not be reached (${originalCode ?? code})` };
 }
 
-/** How a receiver is reached. */
 export interface Sending {
   /** The host, the only part of an address that is printed: the rest may be a secret. */
   host: string;
@@ -323,47 +321,36 @@ export interface Sending {
   close(): Promise<void>;
 }
 
-/** A receiver of notifications. */
 export interface Sink extends Sending {
   /** The name under which the snapshot stores what the receiver was told. */
   name: string;
   kind: ReceiverKind;
   /** The same for all mirrors that name this receiver. It may contain secrets. */
   receiver: string;
-  /** Whether the receiver is to hear of a problem. */
   wants(trouble: Trouble): boolean;
 }
 
 export interface Message {
-  /** The same in every attempt. */
   id: string;
   /** When the message was made, in milliseconds since the epoch. */
   at: number;
   mirror: string;
   /** All mirrors that it is about, if there are several. */
   mirrors?: readonly string[];
-  /** The id of the newest run about all people. */
   run: string | null;
   items: readonly [Item, ...Item[]];
-  /**
-   * The page of the console that mends it, if all items have the same one, else that of the mirror;
-   * undefined if the configuration does not state the public address.
-   */
+  /** The page of the console that mends all items, or the mirror's; undefined if not known. */
   link: string | undefined;
 }
 
-/** One problem, or its end. */
 export interface Item {
   type: Notice['type'] | 'mirror.test';
   level: 'error' | 'warning' | 'info';
-  /** A few words, such as: changes await approval */
   title: string;
   reason: string;
-  /** What to do; '' if there is nothing to do. */
   fix: string;
   /** The page of the console that mends it, such as approvals; by default the overview. */
   page?: string;
-  /** The address of that page, if the message leads elsewhere. */
   link?: string;
 }
 
@@ -403,10 +390,8 @@ export function messageHead(
   return { id, at, mirror, link: base === undefined ? undefined : `${base}/m/${mirror}` };
 }
 
-/** How many mirrors a title names: acme, beta, gamma and 4 more */
 const namedAtMost = 3;
 
-/** Returns the title of a message: acme: the platform does not answer, and 2 more */
 function titleOf({ mirror, mirrors = [mirror], items }: Message): string {
   const [first, ...more] = items;
   const others = mirrors.length - namedAtMost;
@@ -439,7 +424,6 @@ function remedyOf({ fix, link }: Item): string | undefined {
   return lines.length === 0 ? undefined : lines.join('\n');
 }
 
-/** Returns a message as plain text without its title. */
 function plainText(message: Message): string {
   const { items, link, run, mirrors } = message;
   const isAlone = items.length === 1;
@@ -453,7 +437,6 @@ function plainText(message: Message): string {
   return [...blocks, ...(end.length > 0 ? [end.join('\n')] : [])].join('\n\n');
 }
 
-/** Returns the head of an item: Error: something failed */
 function headOf({ level, title }: Item): string {
   const words = { error: 'Error: ', warning: 'Warning: ', info: '' };
   const head = words[level] + title;

@@ -12,7 +12,7 @@ const [url = '', mirror = ''] = process.argv.slice(2);
 const shared = shareConnections('taker', systemClock);
 const options = { mirror, clock: systemClock, connections: shared.to(url) };
 const events = openEventQueue(options);
-const runs = openRunQueue({ ...options, notice: () => undefined });
+const runs = openRunQueue(options);
 const work = async (id: string) => {
   process.stdout.write(`${id}\n`);
   await (id === 'never' ? new Promise(() => undefined) : pause(500));
