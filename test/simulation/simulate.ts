@@ -294,7 +294,10 @@ function remember(
 ): void {
   const { memories, absences, standing, erasures, statements, rejections } = stage.known;
   const { people, templates, startedAt, answered } = outing;
-  if (step.only !== 'templates') rejections.read({ reading: people, witness: stage.known.witness });
+  if (step.only !== 'templates') {
+    rejections.read({ reading: people, witness: stage.known.witness });
+    stage.known.approvals.read(people);
+  }
   const current = files.held.filter((one) => one.current);
   // A run that is limited to some people ends no hold.
   const mode = step.chosen || outing.undoes ? 'fast' : step.mode;

@@ -3,6 +3,7 @@
  * pass, how often, and when it ends. Told apart from how the engine counts.
  */
 import type { GuardClass } from '../../../src/domain/guard-classes.ts';
+import { type Reading, wishFor } from '../world/crm.ts';
 import type { Unanswered } from './unanswered.ts';
 
 /** What a guard holds, as the snapshot keeps it under the plan that showed it. */
@@ -38,6 +39,8 @@ export interface Approval {
   shown: readonly Shown[];
   /** In which run it was done. */
   used: Map<Shown, object>;
+  /** The opt-outs that the CRM has not stated since in every reading: a run may have ended them. */
+  unstated: Set<Shown>;
   /** A run may have ended it. */
   isDoubtful: boolean;
 }
@@ -54,6 +57,8 @@ export interface Approvals {
   concluded(full: { only: string | undefined; named: number }): boolean;
   /** A full run may have ended them. */
   doubt(): void;
+  /** A run has read the CRM. */
+  read(reading: Reading): void;
   /** Whether a first load is behind us, for certain. */
   isLoaded(): boolean;
   /** The snapshot is gone, and with it all that was approved. */
@@ -71,7 +76,7 @@ export function createApprovals(): Approvals {
   return {
     approve(plan, at, shown) {
       approvals = approvals.filter((one) => one.plan !== plan);
-      approvals.push({ plan, at, shown, used: new Map(), isDoubtful: false });
+      approvals.push({ plan, at, shown, used: new Map(), unstated: new Set(), isDoubtful: false });
     },
     revoke(changes) {
       const isRevoked = (one: Shown): boolean => changes.some((other) => isAlike(one, other));
@@ -94,6 +99,12 @@ export function createApprovals(): Approvals {
     },
     doubt() {
       for (const approval of approvals) approval.isDoubtful = true;
+    },
+    read(reading) {
+      for (const { shown, unstated } of approvals)
+        for (const one of shown)
+          if (one.guard === 'opt_out' && wishFor(reading, one.key, one.part) !== 'opt_out')
+            unstated.add(one);
     },
     isLoaded: () => isLoaded,
     lose() {

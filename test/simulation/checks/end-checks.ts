@@ -86,12 +86,12 @@ export function checkReleased(
     return asked.every((one) => !refusals.has(one)) && !unanswered.has(enrolment);
   };
   for (const approval of approvals) {
-    const { plan, used, isDoubtful } = approval;
+    const { plan, used, unstated, isDoubtful } = approval;
     if (isDoubtful) continue;
     // Whoever approved something before did not know that a canary would be out of bounds.
     const shown = approval.shown.filter(({ guard }) => !canaries.outdates(guard, approval));
     const asked = shown.filter(({ guard }) => only === undefined || only === `${kindOf(guard)}s`);
-    const due = asked.filter((one) => !used.has(one) && isOpen(one));
+    const due = asked.filter((one) => !used.has(one) && !unstated.has(one) && isOpen(one));
     const left = due.find((one) =>
       held.some((now) => now.current && !now.undoes && isSame(now, one)),
     );
