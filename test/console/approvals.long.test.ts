@@ -158,8 +158,11 @@ test('the box that creates the newcomers is named, and what is not approved is r
     [...others, 'max@example.com'].map((email) => ({ email, news: 'yes', product: 'yes' })),
   );
   expect((await world.call('sync')).code).toBe(3);
-  await page.reload();
-  await page.getByLabel('Newsletter (2)').uncheck();
+  // A page may show a status that is some moments old.
+  const newsletter = page.getByLabel('Newsletter (2)');
+  const shown = async () => page.reload().then(async () => newsletter.count());
+  await expect.poll(shown, { timeout: 20_000 }).toBe(1);
+  await newsletter.uncheck();
   await page.getByLabel('Reason').first().fill('only the product news');
   await page.getByRole('button', { name: 'Approve these, reject the rest' }).click();
   expect(await status.innerText()).toMatch(

@@ -46,6 +46,15 @@ test.each(pages.filter(({ nav }) => nav !== undefined).map(({ path }) => [path])
   },
 );
 
+test('the page of a person who waits fits a phone', async () => {
+  const world = await waiting();
+  const { page } = await look(await startConsole([world.file]), { width: 390 });
+  await page.goto(pathOf('people'));
+  await page.getByRole('link', { name: 'ann@example.com' }).first().click();
+  await page.locator('.chip', { hasText: 'awaits a decision: opt out' }).waitFor();
+  expect(await faultsOf(page)).toEqual([]);
+});
+
 test('an operator stops the run in progress with a pause', async () => {
   const world = await mirrored();
   const running = await startConsole([world.file]);

@@ -161,7 +161,8 @@ export const mirrorPlots: MakePlots = (request, figures, { now, ms, stepMs }) =>
     ),
     {
       ...plot('Age of the last complete run', 'seconds', 'line', [age]),
-      x: [...x, Math.round(now / 1000)],
+      // Not after the end of the axis, where it would not count for the scale.
+      x: [...x, Math.floor(now / 1000)],
     },
   ];
 };

@@ -19,7 +19,7 @@ const pictures: Readonly<Record<string, (file: string) => void | Promise<void>>>
   'pipeline.svg': (file) => writeFileSync(file, pipelinePicture()),
   'terminal.svg': async (file) => writeFileSync(file, await terminalPicture()),
   'console-overview.png': takeConsole({ path: '', width: 1100, height: 1180 }),
-  'console-approvals.png': takeConsole({ path: 'approvals', height: 880 }),
+  'console-approvals.png': takeConsole({ path: 'approvals', height: 690 }),
   'console-person.png': takeConsole({
     path: 'people',
     follow: 'cara@example.com',
