@@ -271,7 +271,8 @@ export async function closeHolds(
         holds.endDone(range, by);
         if (!tells && run.mode === 'fast' && isPlanned) holds.unwant(range);
         if (!tells) return;
-        holds.endUnwanted({ ...range, but, approvals, isListed: run.mode === 'full' });
+        const isListed = run.mode === 'full';
+        holds.endUnwanted({ ...range, ...endsOf(run, guard), but, approvals, isListed });
       });
     }
   }

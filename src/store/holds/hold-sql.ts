@@ -87,14 +87,14 @@ export const isApproving = `d.id in (select value from json_each(@approvals))
   and exists (select 1 from listed a where a.list = d.id and a.hold = h.id)`;
 
 /**
- * Returns when a row of `hold s` began to wait, as our clock shows it if the platform's is right:
- * an SQL expression. It is null if only our clock has shown it, and is over an hour apart.
+ * Returns when a row of `hold` began to wait, as our clock shows it if the platform's is right: an
+ * SQL expression. It is null if only our clock has shown it, and is over an hour apart.
  */
-export const began = `coalesce(s.platform_at + @aheadMs,
-  iif(abs(@aheadMs) > ${apartMs}, null, s.at))`;
+export const began = (row: string): string => `coalesce(${row}.platform_at + @aheadMs,
+  iif(abs(@aheadMs) > ${apartMs}, null, ${row}.at))`;
 
-/** Selects the rows of `hold s` whose wait is over, with the parameters of Began. */
-export const isOver = `(${began} <= @by)`;
+/** Selects the rows of `hold` whose wait is over, with the parameters of Began. */
+export const isOver = (row: string): string => `(${began(row)} <= @by)`;
 
 /** When a wait began, in milliseconds. */
 export interface Began {

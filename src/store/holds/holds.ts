@@ -16,7 +16,16 @@ import { type Guarded, isGuarded, most, rangesBy, type RecordName } from '../dat
 import type { Statements } from '../database/prepared-statements.ts';
 import { approvalCounterIn, orderColumn } from '../tables/journal.ts';
 import { apartMs, type BothTimes } from '../../domain/clock.ts';
-import { began, type Began, everKeys, isApproving, isRejected, wishIn, timed } from './hold-sql.ts';
+import {
+  began,
+  type Began,
+  everKeys,
+  isApproving,
+  isOver,
+  isRejected,
+  wishIn,
+  timed,
+} from './hold-sql.ts';
 
 /** When something begins to wait, and the run that holds it. */
 interface NewHold extends BothTimes {
@@ -195,8 +204,8 @@ function waitingIn(db: Statements) {
        and exists (select 1 from (${heldNow} and ${isGuarded}) w where ${isSame})`,
   );
   const oldest = db.value<Began & { guard: GuardClass; plan: string | undefined }, number>(
-    `select min(${began}) from hold s where s.guard = @guard and s.ended_at is null
-       and s.undoes = '' and ${began} > @by
+    `select min(${began('s')}) from hold s where s.guard = @guard and s.ended_at is null
+       and s.undoes = '' and ${began('s')} > @by
        and (@plan is null or s.id in (select hold from listed where list = @plan))`,
   );
   const ahead = db.run<{ guard: GuardClass; at: number }>(
@@ -250,7 +259,11 @@ function waitingIn(db: Statements) {
     /** Counts the records of a range that wait and for which this run plans no such change. */
     countUnplanned: db.number<Guarded>(
       `select count(distinct s.key) from hold s where s.ended_at is null and s.undoes = ''
-         and s.${isGuarded} and not exists (
+         and s.${isGuarded}
+         and not exists (
+           select 1 from temp.planned p where p.guard = s.guard and p.key = s.key
+             and p.kind = s.kind)
+         and not exists (
            select 1 from temp.judged t where t.guard = s.guard and t.key = s.key
              and t.kind = s.kind and t."is" in ('held', 'passed'))`,
     ),
@@ -585,11 +598,13 @@ function endingIn(db: Statements) {
   const keptOut = guardClasses.flatMap(({ id, withoutHeldOf: by }) =>
     by ? [`hold.guard = '${id}' and t.guard = '${by}'`] : [],
   );
+  const isUnread = `exists (select 1 from temp.staged d
+    where d.kind = hold.kind and d.key = hold.key and d.reason is not null)`;
   // What this run could not plan may still be wanted: while the record cannot be read, a request
-  // has no known outcome, or an opt-out is held. A wait that has an end is not prolonged by that.
+  // has no known outcome, or an opt-out is held. A wait that has an end does not begin anew.
+  const stillWaits = `(hold.guard in (${timed}) and ${isUnread} and not ${isOver('hold')})`;
   const isUnsure = `hold.guard not in (${timed}) and (
-    exists (select 1 from temp.staged d
-      where d.kind = hold.kind and d.key = hold.key and d.reason is not null)
+    ${isUnread}
     or exists (select 1 from change o indexed by change_by_key
       where o.kind = hold.kind and o.key = hold.key and o.state in ('sent', 'unknown'))
     or exists (select 1 from temp.judged t indexed by judged_by_key
@@ -641,10 +656,10 @@ function endingIn(db: Statements) {
      * nothing of people who are not recorded.
      */
     endUnwanted: db.run<
-      Ending & { but: readonly Key[]; isListed: boolean; approvals: readonly string[] }
+      Ending & Began & { but: readonly Key[]; isListed: boolean; approvals: readonly string[] }
     >(
       `${end} ${those} and key not in (select value from json_each(@but)) and (
-         not ${isPlanned} and (@isListed or exists (
+         not ${isPlanned} and not ${stillWaits} and (@isListed or exists (
            select 1 from recorded r where r.kind = hold.kind and r.key = hold.key))
          or decision in (select value from json_each(@approvals))
            and not ${isJudged('held', 'rejected')})`,

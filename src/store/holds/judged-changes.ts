@@ -160,7 +160,7 @@ function releasingIn(db: Statements) {
     /** Marks the changes of a range, but what waits, as needing no approval. */
     exempt: mark("'exempt'", `held = 0 and not ${waitsStill('planned')}`),
     /** Marks changes that have awaited approval for so long that they no longer need one. */
-    expire: mark<Began>("'expired'", standsOf('planned', isOver)),
+    expire: mark<Began>("'expired'", standsOf('planned', isOver('s'))),
     /**
      * Marks changes whose last attempt, in another run, was released and ended as stale or
      * rejected, because that run has counted them. They need no approval until a different change
@@ -285,8 +285,9 @@ export interface SentChange {
 function holdingIn(db: Statements) {
   const left = `held = 0 and not ${isUrgent('planned')}`;
   const isOther = `s.key <> planned.key and s.key in (${everKeys('planned')})`;
-  const isDecided = `exists (
-      select 1 from temp.candidate c where c.kind = s.kind and c.key = s.key)
+  // Its records are read, and none has the address any more, so that it is decided about, too.
+  const isDecided = `not exists (
+      select 1 from temp.staged d where d.kind = s.kind and d.key = s.key)
     and not exists (select 1 from json_each(s.ids) i where i.value not in (
       select d.id from temp.staged d where d.kind = s.kind))`;
   const isKeptOut = `(
@@ -321,7 +322,7 @@ function holdingIn(db: Statements) {
     /**
      * Removes the changes of a range from the plan if a change of the same person in `by` is held,
      * under any address. `isAboutOne`: the run reads few records, so that what earlier runs held
-     * under another address counts, unless the run has read its records and decided about it.
+     * under another address counts, unless the run decides about it.
      */
     keepOut: db.run<Guarded & { by: GuardClass; isAboutOne: boolean }>(
       `delete from temp.planned where ${isGuarded} and ${isKeptOut}`,
