@@ -40,10 +40,7 @@ export async function look(
   }
 }
 
-/**
- * Changes the snapshot under the lease; if a worker has it, that worker does. Throws Busy if
- * another process has it.
- */
+/** Under the lease; if a worker has it, that worker does. Throws Busy if another process has it. */
 export async function change(
   flags: LookFlags,
   shell: Shell,

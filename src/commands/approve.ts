@@ -104,9 +104,7 @@ export const parts = {
   },
 } satisfies Record<string, CommandModule>;
 
-/**
- * Throws Invalid, with a list of the plans that await approval, if nothing does under that hash.
- */
+/** Throws Invalid, with a list of the plans that await approval, if nothing does under the hash. */
 async function runApprove(called: Called<typeof approveOptions>, shell: Shell): Promise<number> {
   const { flags } = called;
   if (flags.newKey !== undefined) {
@@ -134,7 +132,7 @@ async function runApprove(called: Called<typeof approveOptions>, shell: Shell): 
     signature &&
     withWords(calling, `--signature=${Buffer.from(token.encode(signature)).toString('base64url')}`);
   return change(flags, handed ?? calling, ({ config, snapshot }) => {
-    refuseForeign(called.flags, config);
+    refuseForeign(wanted, called.flags, config);
     const { approvers, mirror } = config;
     const holding = holdingOf(snapshot, wanted.plan);
     if (approvers && !signature && signs === undefined)
@@ -146,8 +144,7 @@ async function runApprove(called: Called<typeof approveOptions>, shell: Shell): 
       const decision = { at, by: wanted.by, reason };
       decided = approvePlan(holding, { plan, only, decision, caller });
     } else if (signature) {
-      const verified = { approvers, now: at };
-      signed = signPlan(holding, { plan, only, caller, signature }, verified);
+      signed = signPlan(holding, { plan, only, caller, signature }, { approvers, now: at });
       decided = signed;
     } else {
       // Without a signature, approvers only learn what there is to sign.
@@ -188,7 +185,7 @@ async function runReject(called: CalledWith<DecisionFlags>, shell: Shell): Promi
   }
   const at = Date.now();
   return change(called.flags, calling, ({ config, snapshot }) => {
-    refuseForeign(called.flags, config);
+    refuseForeign(wanted, called.flags, config);
     const { only, caller } = wanted;
     const decision = { at, by, reason };
     const asked = { plan, only, decision, caller, approvers: config.approvers };
@@ -246,17 +243,19 @@ function wantedOf({ name, flags, args: [hash] }: CalledWith<DecisionFlags>, shel
   );
   const files = people === undefined ? [] : ['--people', people];
   const argv = [name, plan, ...(json ? ['--json'] : []), ...named, ...files];
-  return { plan, only, by, caller, reason, calling: shell.argv ? { ...shell, argv } : shell };
+  const calling = shell.argv ? { ...shell, argv } : shell;
+  return { plan, mirror: file?.mirror, only, by, caller, reason, calling };
 }
 
 /** Throws Invalid if a decision cannot be about this mirror: another plan file, another channel. */
-function refuseForeign({ plan: file, channel }: DecisionFlags, config: Config): void {
-  if (file !== undefined) {
-    const { mirror } = readPlan(file);
-    if (mirror !== config.mirror) {
-      const reason = `${file}: this is a plan for ${mirror}, not for ${config.mirror}`;
-      throw new Invalid(reason, { fix: 'name the configuration of that mirror with -c' });
-    }
+function refuseForeign(
+  { mirror }: Wanted,
+  { plan: file, channel }: DecisionFlags,
+  config: Config,
+): void {
+  if (mirror !== undefined && mirror !== config.mirror) {
+    const reason = `${file}: this is a plan for ${mirror}, not for ${config.mirror}`;
+    throw new Invalid(reason, { fix: 'name the configuration of that mirror with -c' });
   }
   const channels = config.contacts?.channels.map(({ id }) => id) ?? [];
   const unknown = channel?.split(',').find((one) => !channels.includes(one));

@@ -113,8 +113,7 @@ export const parts = {
       return withLog(flags, shell, ({ log, seen }) => {
         const code = codeOf({ log, seen }, shell);
         const count = { entries: 0 };
-        const since = sinceOf(flags.since, seen.now) ?? 0;
-        write(exported(log, since, flags.format, count));
+        write(exported(log, sinceOf(flags.since, seen.now) ?? 0, flags.format, count));
         const lines = written(counted(count.entries, 'entry', 'entries'));
         const document = { mirror: seen.config.mirror, log: log.id, file: path, ...count };
         return { document, lines, code };

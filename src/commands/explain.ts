@@ -149,8 +149,7 @@ function verify(file: string, { publicKey, config, json }: Flags, shell: Shell):
       ]);
   const found = verifyFile(path, new Set(accepted));
   const { fits, trusted, key } = found;
-  const isGood = fits && trusted;
-  const mark = isGood ? styled('green', '✓') : styled('red', '✗');
+  const mark = fits && trusted ? styled('green', '✓') : styled('red', '✗');
   const verdict = fits ? 'The signature fits' : 'The signature does not fit';
   const stranger =
     'this key is none of those that are accepted: compare it, or give it with --public-key';

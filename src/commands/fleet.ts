@@ -74,8 +74,7 @@ async function status({ flags }: CalledWith<Flags>, shell: Shell): Promise<numbe
   const mirrors = sortMirrors(shown).map(mirrorRow);
   const { withoutHome } = all;
   const document = { nodes, withoutHome, withoutDisk, unusable, mirrors, elsewhere };
-  const isServed = unusable.length + withoutHome.length === 0;
-  const code = exitCode(isServed ? 'done' : 'failed');
+  const code = exitCode(unusable.length + withoutHome.length === 0 ? 'done' : 'failed');
   const sections = [
     ...mirrorsSections(shown),
     awaySection(elsewhere),

@@ -189,9 +189,7 @@ function factsOf({ done, entry, crm, verified, scrubbed, failure }: Certificate)
   return facts;
 }
 
-/**
- * Releases whatever would add the entries again. The exit code is 1 if the CRM could not be read.
- */
+/** Releases what would add the entries again. Exit code 1 if the CRM could not be read. */
 async function runAllow(called: Called<typeof allowOptions>, shell: Shell): Promise<number> {
   const fix = 'say why this person may come back';
   const reason = requiredText('--reason', called.flags.reason, fix);

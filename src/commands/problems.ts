@@ -170,8 +170,7 @@ async function printDrift(flags: Flags, own: Shell): Promise<number> {
     const summary = await runNow(counting, shell, { ...asked, progress: followed.progress });
     const names = namesOf(mirror.snapshot, flags.addresses ?? shell.terminal);
     const most = flags.all ? Number.MAX_SAFE_INTEGER : 3;
-    const sides = { mirror, summary, channels: [...channels.values()], names, most };
-    const groups = driftGroups(sides);
+    const groups = driftGroups({ mirror, summary, channels: [...channels.values()], names, most });
     const { certificate, reasons, status } = summary;
     const document = { mirror: config.mirror, status, certificate, reasons, groups };
     const isRead = status !== 'failed' && status !== 'interrupted';

@@ -86,7 +86,7 @@ export async function run({ flags }: Called<typeof options>, shell: Shell): Prom
   if (!asked) {
     return look(flags, shell, ({ snapshot, names }) => {
       if (!snapshot) shell.note(`crm-mirror: there is no snapshot yet: ${firstRun}`);
-      return listOf(snapshot ? foundIn(snapshot, flags) : nobody, { mirror, names, flags });
+      return listOf(foundIn(snapshot, flags), { mirror, names, flags });
     });
   }
   const { how, hash } = asked;
@@ -160,21 +160,12 @@ interface Person {
   parts: string[];
 }
 
-interface Found {
-  people: readonly Person[];
-  /** Identifies exactly these people and channels; '' for nobody. */
-  hash: string;
-  /** How many people have which decision. */
-  decided: Record<'opt-out' | 'acknowledge', number>;
-}
-
-const nobody: Found = { people: [], hash: '', decided: { 'opt-out': 0, acknowledge: 0 } };
-
-function foundIn({ unmanaged, meta }: Snapshot, { deleted, outOfScope, decided }: Partial<Flags>) {
+/** `hash` identifies exactly these people and channels, and is '' for nobody. */
+function foundIn(snapshot: Snapshot | undefined, { deleted, outOfScope, decided }: Partial<Flags>) {
   const isAll = deleted === outOfScope;
   const isMeant = ({ cause }: UnmanagedPart): boolean =>
     isAll || (unmanagedCauses[cause].as === 'deleted') === (deleted === true);
-  const all = unmanaged.list('contact').filter(isMeant);
+  const all = snapshot?.unmanaged.list('contact').filter(isMeant) ?? [];
   const having = (how: How): Person[] => {
     const found = new Map<string, Person>();
     for (const { key, part, cause, decided } of all) {
@@ -189,7 +180,8 @@ function foundIn({ unmanaged, meta }: Snapshot, { deleted, outOfScope, decided }
   const hash = createHash('sha256');
   for (const { key, isProtected, parts } of people) {
     const is = isProtected ? ' protected' : '';
-    for (const part of parts) hash.update(`${shortHash(meta, key)} ${part}${is}\n`);
+    const name = snapshot && shortHash(snapshot.meta, key);
+    for (const part of parts) hash.update(`${name} ${part}${is}\n`);
   }
   return {
     people,
@@ -199,7 +191,7 @@ function foundIn({ unmanaged, meta }: Snapshot, { deleted, outOfScope, decided }
 }
 
 function listOf(
-  { people, hash, decided }: Found,
+  { people, hash, decided }: ReturnType<typeof foundIn>,
   { mirror, names, flags }: { mirror: string; names: Names; flags: Flags },
 ) {
   const counts = countUnmanaged(people.map(({ cause }) => ({ cause, count: 1 })));

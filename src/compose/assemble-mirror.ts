@@ -29,9 +29,7 @@ import { connectContacts } from '../records/contact/connect-contacts.ts';
 import { connectTemplates } from '../records/template/connect-templates.ts';
 import type { Source } from '../sources/source.ts';
 
-/**
- * The maximum, then a smaller one: a record on a page border of the first listing is inside a page.
- */
+/** The maximum, then a smaller one: what is on a page border at first is inside a page then. */
 const pageSizes = [100, 83] as const;
 
 interface MirrorAccess {

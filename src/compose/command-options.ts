@@ -186,9 +186,7 @@ export function isUsual(config: string): boolean {
   return config === here || config === inFolder;
 }
 
-/**
- * The configuration that is found may be the example of the package, as it was or changed in place.
- */
+/** The configuration that is found may be the example of the package, or that changed in place. */
 export function findsExample(): boolean {
   if (defaultConfig() !== inFolder) return false;
   const shipped = readFileSync(new URL('../../config/mirror.yaml', import.meta.url));

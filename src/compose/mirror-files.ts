@@ -133,10 +133,7 @@ export async function* copiesOf(
   }
 }
 
-/**
- * Only this user can read it. Its name has the id of this process: those of killed ones are
- * removed.
- */
+/** For this user only. Its name has the id of this process: those of killed ones are removed. */
 export function createTemporaryFolder(purpose: string): string {
   const prefix = `crm-mirror-${purpose}-`;
   const named = new RegExp(`^${prefix}(\\d+)-`);

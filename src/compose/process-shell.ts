@@ -26,10 +26,7 @@ export interface Shell {
   print(line: Line): void;
   /** Prints one line for people to stderr. */
   note(line: string): void;
-  /**
-   * Redraws the progress line on stderr, in the first form that fits. Without a terminal, only a
-   * process that listens is told.
-   */
+  /** Redraws a line on stderr, in the first form that fits; or tells a process that listens. */
   progress(line: string, shorter?: readonly string[]): void;
   /** Whether stdout is a terminal, so that addresses may be shown. */
   terminal: boolean;

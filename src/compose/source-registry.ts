@@ -55,8 +55,7 @@ async function contactSource(contacts: Contacts): Promise<() => Source> {
 
 /** Returns a source by its options alone, to read a sample: no column has a purpose yet. */
 export async function openSource(source: Contacts['source']): Promise<Source> {
-  const create = await sourceCreator(source, '');
-  return create();
+  return (await sourceCreator(source, ''))();
 }
 
 async function sourceCreator(

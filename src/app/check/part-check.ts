@@ -44,10 +44,7 @@ interface Surroundings {
 
 const pageSize = 100;
 
-/**
- * Checks the source of the people, their side of the platform, and who is not managed. The source
- * is undefined if it could not be read.
- */
+/** Also says who is not managed. `source` is undefined if it could not be read. */
 export async function checkContacts(contacts: MirrorContacts, around: Surroundings) {
   const { config, snapshot, shell } = around;
   let source: SourceCheck | undefined;
@@ -293,10 +290,7 @@ function checkValues(source: SourceCheck, { config, snapshot, asTheyAre }: Surro
   return findings;
 }
 
-/**
- * A platform whose contacts name every channel lacks those that none names; one whose contacts name
- * only their own may have them.
- */
+/** A platform lacks what none of its contacts names, unless each names only its own channels. */
 function judgeMissing(names: string[], { rows, parts }: Page, snapshot: Snapshot): Found {
   const { namesAll } = factsIn(snapshot);
   const listed = counted(rows.length, 'contact');

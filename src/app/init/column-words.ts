@@ -94,17 +94,13 @@ export function looksLikeFlag(column: Column): boolean {
   const marks = unknown.filter(({ text }) => text.length === 1);
   // Up to three marks are ticks; more of them are grades, or numbers.
   const words = marks.length > mostMarks ? unknown : unknown.filter((one) => !marks.includes(one));
-  const strange = recordsOf(words);
-  return column.filled > 0 && strange * 2 < column.filled;
+  return column.filled > 0 && recordsOf(words) * 2 < column.filled;
 }
 
 /** More unknown words than this cannot be named one by one. */
 const mostWords = 12;
 
-/**
- * `yes: any` may be offered for dates with a few words beside them; on free text, or where NULL
- * stands for none, it would opt out everybody.
- */
+/** On free text, or where NULL stands for none, `yes: any` would opt out everybody. */
 export function mayBeAny({ column, unknown }: ReadColumn): boolean {
   if (column.values.some(({ text }) => isMarker(text))) return false;
   return holdsDates(column) && unknown.length <= mostWords;
@@ -256,10 +252,7 @@ export function mayBeOptOut(column: Column, records: number): boolean {
   return isMostlyEmpty && isRepeated && values.every(isWord);
 }
 
-/**
- * Returns whether a column holds a text of each person, whatever its name says, as `Unsubscribe
- * page`.
- */
+/** Returns whether each person has a text there, whatever the name says: `Unsubscribe page`. */
 export function isTextOfEach({ values }: { values: readonly Value[] }, records: number): boolean {
   const texts = values.filter(
     ({ text }) => !isMarker(text) && !flagWords.has(wordOf(text)) && !mayBeDate(text),
@@ -294,9 +287,7 @@ export function saysOptOut({ text }: Value): boolean {
   return isList && entries.some(isAboutOptOut);
 }
 
-/**
- * Returns whether a value refuses something, or names a bounce, complaint or death; a no does not.
- */
+/** Returns whether a value refuses something, or names a bounce, complaint or death; no is none. */
 export function refuses(value: Value): boolean {
   const { text } = value;
   if (saysRefusal(text)) return true;

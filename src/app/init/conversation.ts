@@ -112,8 +112,7 @@ async function askSource(talk: Talk): Promise<Partial<Flags>> {
   }
   if (place === 'sql') {
     const example = 'postgres://USER@HOST/DATABASE';
-    const hint = 'A password is not written: name it ${DATABASE_URL} to read it from there.';
-    talk.show([hint]);
+    talk.show(['A password is not written: name it ${DATABASE_URL} to read it from there.']);
     return { source: await talk.ask('What is the address of the database?', { example }) };
   }
   if (place !== 'http') return { source: place };
@@ -285,9 +284,7 @@ async function askOptOuts(flags: Flags, on: Subject, present: readonly string[])
   return withFlags({ ...flags, unsubscribed: [...new Set(named)] }, { unused });
 }
 
-/**
- * Asks for the columns of all channels but `kept`. Enter alone takes none for one of the platform.
- */
+/** Asks for the columns of all channels but `kept`. Enter alone takes none for the platform's. */
 async function askChannels(
   flags: Flags,
   on: Subject,

@@ -130,9 +130,7 @@ export function columnNamed(columns: readonly Column[], name: string, option: st
   throw new Invalid(reason + hints.join(''), { fix: `correct ${option}` });
 }
 
-/**
- * The columns that a flag names: `KZ`, or `KZ,Blocked`. A column of exactly this name comes first.
- */
+/** The columns of a flag: `KZ`, or `KZ,Blocked`. A column of exactly this name comes first. */
 export function columnsIn(list: string, columns: readonly { name: string }[]): string[] {
   const has = (text: string): boolean => columns.some(({ name }) => name === text);
   return has(list) ? [list] : itemsIn(list).map((item) => (has(item) ? item : item.trim()));
@@ -363,9 +361,7 @@ function sortWords(
   return isNamedLikeRefusal(column.name) ? { yes: 'any', no: none } : undefined;
 }
 
-/**
- * Makes a column of consents an opt-out, in which a no opts out. Undefined: it holds other values.
- */
+/** Makes consents an opt-out, in which a no opts out. Undefined: the column holds other values. */
 export function denialAnswer(column: Column): FlagAnswer | undefined {
   const none = column.values.filter(({ text }) => isMarker(text));
   const words = column.values.filter((value) => !none.includes(value));

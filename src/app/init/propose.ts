@@ -271,10 +271,7 @@ function chooseOptOuts(sample: Sample, choices: Choices): Chosen[] {
   return [read(reason, 'named like the reason of an opt-out; all its values are known')];
 }
 
-/**
- * Fewer languages than `namedLike` knows, because the columns of these names opt people out
- * unasked.
- */
+/** Fewer languages than `namedLike` knows, as columns of these names opt people out unasked. */
 const deletedNames =
   /delet|gel(ö|oe)scht|archived|archiviert|supprim|elimin|anulad|borrad|cancellat/i;
 /** Columns about other ways to reach a person, or about why a person opted out. */

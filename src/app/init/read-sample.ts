@@ -233,8 +233,7 @@ async function salesforceSample({ env, signal }: SourceRequest): Promise<Sample>
   if (!success) {
     throw new Invalid('SALESFORCE_URL is not the address of an organization', { fix: place });
   }
-  const grants = createGrants(used, around);
-  const session = createSession(used, grants, signal, around);
+  const session = createSession(used, createGrants(used, around), signal, around);
   const names = await closing(session, salesforceFields(session, 'Contact'));
   const standard = {
     id: 'Id',
@@ -300,8 +299,7 @@ async function httpSample(request: SourceRequest): Promise<Sample> {
   const sent = resolved(headers, env);
   const options = { url, headers: sent, timeoutMs, mend, mostWaitMs };
   const asking = createAsking(options, { clock: systemClock, random: Math.random });
-  const found = await closing(asking, recognize(asking, url, signal));
-  const { note, page, ...places } = found;
+  const { note, page, ...places } = await closing(asking, recognize(asking, url, signal));
   // What the paging sets is no part of the address.
   const [start = '', query = ''] = source.split('?', 2);
   const params: readonly unknown[] = Object.values(page ?? {});

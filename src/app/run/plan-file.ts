@@ -23,10 +23,7 @@ const planFile = z.object({
 });
 export type PlanFile = z.infer<typeof planFile>;
 
-/**
- * Throws Invalid, before the run, if a plan cannot be written there or would overwrite another
- * file.
- */
+/** Throws Invalid, before the run, if no plan can be written there without loss of another file. */
 export function refuseOverwriting(file: string): void {
   const folder = dirname(resolve(file));
   if (!existsSync(folder)) {

@@ -171,8 +171,7 @@ async function printRun(
   const addresses = flags.addresses ?? shell.terminal;
   const names = namesOf(mirror.snapshot, addresses);
   const { writes, all = false, undo } = wanted;
-  const isPlanOfUndo = undo !== undefined && !writes;
-  const planned = isPlanOfUndo ? { planned: view.samples } : {};
+  const planned = undo !== undefined && !writes ? { planned: view.samples } : {};
   const document = runDocument(summary, { names, addresses, ...planned });
   if (flags.json) {
     print({ document }, flags, shell);

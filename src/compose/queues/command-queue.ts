@@ -34,10 +34,7 @@ const renewEach = 6;
 /** After this many checks without a worker, no worker is expected to take over. */
 const goneAfter = 6;
 
-/**
- * Returns the encrypted outcome. Throws Unavailable, Invalid with the worker's message, and the
- * signal's reason.
- */
+/** Throws Unavailable, Invalid with the worker's message, and the signal's reason. */
 export async function handOver(
   { url, mirror, clock }: { url: string; mirror: string; clock: Clock },
   handed: HandedOver,

@@ -108,9 +108,7 @@ local holder = redis.call('HGET', '${fleetKeys.holders}', ARGV[2])
 return holder and holder ~= ARGV[1] and isAlive(holder) and 1 or 0
 `;
 
-/**
- * A process without a name has no mirrors. Every function throws Unavailable while Redis is away.
- */
+/** A process without a name has no mirrors. All functions throw Unavailable without Redis. */
 export function openLockStore({ redis, ask }: Quick, mirror: string, node = '') {
   const record = `${prefix}:${mirror}:{home}`;
   const run = (script: string, ...values: (string | number)[]): Promise<unknown> =>

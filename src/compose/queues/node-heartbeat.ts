@@ -146,10 +146,7 @@ export function createNodeHeartbeat({ redis, ask }: Quick, name: string, clock: 
       await promise;
       waiting.delete(resolve);
     },
-    /**
-     * `disks` are those of the mirrors with a snapshot here; a disk that Redis knows stays as it
-     * is.
-     */
+    /** `disks`: of the mirrors with a snapshot here; what Redis knows stays as it is. */
     join(record: string, disks: Readonly<Record<string, string>>): void {
       const text = JSON.stringify(disks);
       if (member?.record === record && member.disks === text) return;

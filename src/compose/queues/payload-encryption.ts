@@ -105,9 +105,7 @@ export function sealOf({ key, mirror, random }: SealOptions) {
       const order: Order = { number, expiresAt: now + validMs[purpose], text };
       return { sealed: close(JSON.stringify(order), { purpose }), number };
     },
-    /**
-     * Throws Invalid if it has expired or has another number. The caller accepts its number once.
-     */
+    /** Throws Invalid if it has expired or has another number, which the caller accepts once. */
     openOrder(sealed: string, purpose: OrderKind, now: number, number?: string): Order {
       const order = orderSchema.parse(parseJson(open(sealed, { purpose })));
       if (now <= order.expiresAt && order.number === (number ?? order.number)) return order;
