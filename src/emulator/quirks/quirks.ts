@@ -49,64 +49,62 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Lists every quirk in the order in which they apply. The first value is the default. */
-export const quirks: readonly {
+interface Entry extends Quirk {
   name: string;
   line: string;
+  /** What may follow `name=`. The first value is the default. */
   values?: readonly string[];
-  make(value: string): Quirk;
-}[] = [
+  /** Makes the quirk where it depends on the value, or remembers something. */
+  make?(value: string): Quirk;
+}
+
+/** Lists every quirk in the order in which they apply. */
+export const quirks: readonly Entry[] = [
   {
     name: 'no-flip',
     line: 'enrolling with the other subscription: 409, unchanged',
-    make: () => ({
-      answers(question, organization) {
-        const { contacts, channels } = organization;
-        const asked = enrolmentIn(question);
-        if (!asked) return undefined;
-        const { who, subscription } = asked;
-        const contact =
-          who.id === undefined ? findByEmail(organization, who.email) : contacts.byId(who.id);
-        const is = contact && membershipIn(contact, question.id)?.subscription;
-        if (!contact || is === undefined || is === subscription) return undefined;
-        const { id: contactId, key: email } = contact;
-        return refuse(409, 'Contact is already subscribed to this channel', {
-          why: `${contact.email} is ${is} in channel "${channels.byId(question.id)?.name}".`,
-          fix: 'A subscription that exists is not changed by an enrolment.',
-          about: { contactId, email, channelId: question.id, subscription },
-        });
-      },
-    }),
+    answers(question, organization) {
+      const { contacts, channels } = organization;
+      const asked = enrolmentIn(question);
+      if (!asked) return undefined;
+      const { who, subscription } = asked;
+      const contact =
+        who.id === undefined ? findByEmail(organization, who.email) : contacts.byId(who.id);
+      const is = contact && membershipIn(contact, question.id)?.subscription;
+      if (!contact || is === undefined || is === subscription) return undefined;
+      const { id: contactId, key: email } = contact;
+      return refuse(409, 'Contact is already subscribed to this channel', {
+        why: `${contact.email} is ${is} in channel "${channels.byId(question.id)?.name}".`,
+        fix: 'A subscription that exists is not changed by an enrolment.',
+        about: { contactId, email, channelId: question.id, subscription },
+      });
+    },
   },
   {
     name: 'unknown-email',
     values: ['404'],
     line: 'enrolling an unknown email: 404, nobody is made',
-    make: () => ({
-      answers(question, organization) {
-        const asked = enrolmentIn(question);
-        const email = asked?.who.email;
-        if (!asked || email === undefined || !organization.channels.byId(question.id))
-          return undefined;
-        if (findByEmail(organization, email)) return undefined;
-        return refuse(404, 'Contact not found', {
-          why: 'The organization has no contact with this email.',
-          fix: 'Create the contact first.',
-          about: { email, channelId: question.id, subscription: asked.subscription },
-        });
-      },
-    }),
+    answers(question, organization) {
+      const asked = enrolmentIn(question);
+      const email = asked?.who.email;
+      if (!asked || email === undefined || !organization.channels.byId(question.id))
+        return undefined;
+      if (findByEmail(organization, email)) return undefined;
+      return refuse(404, 'Contact not found', {
+        why: 'The organization has no contact with this email.',
+        fix: 'Create the contact first.',
+        about: { email, channelId: question.id, subscription: asked.subscription },
+      });
+    },
   },
   {
     name: 'enrol-status',
     values: ['200'],
     line: 'an enrolment answers 200',
-    make: (status) => ({
-      turns(reply) {
-        const enrolled = reply.route === 'contacts.enrol' && reply.outcome.status === 201;
-        return enrolled ? alter(reply, { status: Number(status) }) : reply;
-      },
-    }),
+    turns(reply) {
+      const enrolled = reply.route === 'contacts.enrol' && reply.outcome.status === 201;
+      return enrolled ? alter(reply, { status: 200 }) : reply;
+    },
   },
   {
     name: 'all-channels',
@@ -128,49 +126,41 @@ export const quirks: readonly {
   {
     name: 'list-groups-empty',
     line: 'the list of contacts shows no groups',
-    make: () => ({
-      turns: eachContact((contact, { route }) =>
-        route === 'contacts.list' ? { ...contact, groups: [] } : contact,
-      ),
-    }),
+    turns: eachContact((contact, { route }) =>
+      route === 'contacts.list' ? { ...contact, groups: [] } : contact,
+    ),
   },
   {
     name: 'null-names',
     line: 'names that are not known are null',
-    make: () => ({
-      turns: eachContact((contact) => ({
-        ...contact,
-        firstName: contact['firstName'] || null,
-        lastName: contact['lastName'] || null,
-      })),
-    }),
+    turns: eachContact((contact) => ({
+      ...contact,
+      firstName: contact['firstName'] || null,
+      lastName: contact['lastName'] || null,
+    })),
   },
   {
     name: 'enrol-raw',
     line: 'an enrolment answers a contact without channels',
     // Only the contact's own row, without data from other tables.
-    make: () => ({
-      turns: eachContact((contact, { route }) => {
-        if (route !== 'contacts.enrol') return contact;
-        const row = Object.entries(contact).filter(([field]) => !elsewhere.has(field));
-        return Object.fromEntries(row);
-      }),
+    turns: eachContact((contact, { route }) => {
+      if (route !== 'contacts.enrol') return contact;
+      const row = Object.entries(contact).filter(([field]) => !elsewhere.has(field));
+      return Object.fromEntries(row);
     }),
   },
   {
     name: 'enrol-touches',
     line: 'a change of a subscription moves updatedAt of the contact',
-    make: () => ({ behaviour: { touches: true } }),
+    behaviour: { touches: true },
   },
   {
     name: 'delete-soft-404',
     line: 'deleting an unknown contact: 200 with only a message',
-    make: () => ({
-      turns: (reply) =>
-        reply.route === 'contacts.delete' && reply.outcome.status === 404
-          ? alter(reply, { status: 200, body: { message: 'Contact not found' } })
-          : reply,
-    }),
+    turns: (reply) =>
+      reply.route === 'contacts.delete' && reply.outcome.status === 404
+        ? alter(reply, { status: 200, body: { message: 'Contact not found' } })
+        : reply,
   },
   {
     name: 'search-wildcards',
@@ -187,7 +177,7 @@ export const quirks: readonly {
   {
     name: 'email-as-given',
     line: 'sign-ups keep the case of their email, enrolments do not find them',
-    make: () => ({ behaviour: { keepsCase: true } }),
+    behaviour: { keepsCase: true },
   },
   {
     name: 'unsorted-ties',
@@ -212,45 +202,41 @@ export const quirks: readonly {
     name: 'template-total',
     values: ['page'],
     line: 'total of the template list counts this page only',
-    make: () => ({
-      turns(reply) {
-        const { body } = reply.outcome;
-        const { templates } = body;
-        if (reply.route !== 'templates.list' || !Array.isArray(templates)) return reply;
-        return alter(reply, { body: { ...body, total: templates.length } });
-      },
-    }),
+    turns(reply) {
+      const { body } = reply.outcome;
+      const { templates } = body;
+      if (reply.route !== 'templates.list' || !Array.isArray(templates)) return reply;
+      return alter(reply, { body: { ...body, total: templates.length } });
+    },
   },
   {
     name: 'template-limit',
     values: ['10'],
     line: 'the template list gives 10 unless asked for more',
-    make: (limit) => ({ behaviour: { templatesListed: Number(limit) } }),
+    behaviour: { templatesListed: 10 },
   },
   {
     name: 'content-rederives-variables',
     line: 'content without variables replaces the variables',
-    make: () => ({
-      turns(reply) {
-        const { organization, outcome, question } = reply;
-        const { status, about } = outcome;
-        const isNew = question?.route === 'templates.create';
-        if (status >= 300 || !about?.templateId || !question) return reply;
-        if (!isNew && question.route !== 'templates.update') return reply;
-        const body: unknown = JSON.parse(question.body);
-        if (!isRecord(body) || !Array.isArray(body['content'])) return reply;
-        // A creation cannot state variables.
-        if (!isNew && body['variables'] !== undefined) return reply;
-        const row = organization?.templates.byId(about.templateId);
-        if (!organization || !row) return reply;
-        const found = JSON.stringify(row.content).matchAll(/\{\{\s*([A-Za-z_][\w.]*)\s*\}\}/g);
-        const names = new Set(Array.from(found, ([, name = '']) => name));
-        const blank = { type: 'string', defaultValue: null } as const;
-        const variables = Array.from(names, (name) => ({ name, ...blank }));
-        organization.templates.change(row, { variables }, row.updatedAt);
-        return alter(reply, { body: viewTemplate(organization, row) });
-      },
-    }),
+    turns(reply) {
+      const { organization, outcome, question } = reply;
+      const { status, about } = outcome;
+      const isNew = question?.route === 'templates.create';
+      if (status >= 300 || !about?.templateId || !question) return reply;
+      if (!isNew && question.route !== 'templates.update') return reply;
+      const body: unknown = JSON.parse(question.body);
+      if (!isRecord(body) || !Array.isArray(body['content'])) return reply;
+      // A creation cannot state variables.
+      if (!isNew && body['variables'] !== undefined) return reply;
+      const row = organization?.templates.byId(about.templateId);
+      if (!organization || !row) return reply;
+      const found = JSON.stringify(row.content).matchAll(/\{\{\s*([A-Za-z_][\w.]*)\s*\}\}/g);
+      const names = new Set(Array.from(found, ([, name = '']) => name));
+      const blank = { type: 'string', defaultValue: null } as const;
+      const variables = Array.from(names, (name) => ({ name, ...blank }));
+      organization.templates.change(row, { variables }, row.updatedAt);
+      return alter(reply, { body: viewTemplate(organization, row) });
+    },
   },
   {
     name: 'domain-statuses',
@@ -274,24 +260,20 @@ export const quirks: readonly {
     name: 'empty-user-agent',
     values: ['400'],
     line: 'a request without User-Agent: 400',
-    make: (status) => ({
-      answers({ headers }) {
-        if (headers['user-agent']?.trim()) return undefined;
-        return refuse(Number(status), 'Missing User-Agent', {
-          why: 'The request has no User-Agent header, or an empty one.',
-          fix: 'Send a User-Agent that names your program.',
-        });
-      },
-    }),
+    answers({ headers }) {
+      if (headers['user-agent']?.trim()) return undefined;
+      return refuse(400, 'Missing User-Agent', {
+        why: 'The request has no User-Agent header, or an empty one.',
+        fix: 'Send a User-Agent that names your program.',
+      });
+    },
   },
   {
     name: 'validation-status',
     values: ['422'],
     line: 'what does not fit the schemas: 422',
     // Malformed JSON still gets 400.
-    make: (status) => ({
-      turns: (reply) => (reply.outcome.misfit ? alter(reply, { status: Number(status) }) : reply),
-    }),
+    turns: (reply) => (reply.outcome.misfit ? alter(reply, { status: 422 }) : reply),
   },
   {
     name: 'event-ids',
@@ -317,23 +299,19 @@ export const quirks: readonly {
   {
     name: 'error-message-only',
     line: 'errors have a message only',
-    make: () => ({
-      turns(reply) {
-        const { status, body } = reply.outcome;
-        return status < 400 ? reply : alter(reply, { body: { message: body['message'] } });
-      },
-    }),
+    turns(reply) {
+      const { status, body } = reply.outcome;
+      return status < 400 ? reply : alter(reply, { body: { message: body['message'] } });
+    },
   },
   {
     name: 'retry-after-short',
     line: 'Retry-After is up to half a second short',
-    make: () => ({
-      turns(reply) {
-        if (!reply.reading || reply.reading.allowed) return reply;
-        const seconds = String(Math.max(1, Math.round(reply.reading.resetMs / 1000)));
-        return { ...reply, headers: { ...reply.headers, 'retry-after': seconds } };
-      },
-    }),
+    turns(reply) {
+      if (!reply.reading || reply.reading.allowed) return reply;
+      const seconds = String(Math.max(1, Math.round(reply.reading.resetMs / 1000)));
+      return { ...reply, headers: { ...reply.headers, 'retry-after': seconds } };
+    },
   },
   {
     name: 'retry-after-stuck',
@@ -378,14 +356,12 @@ export const quirks: readonly {
   {
     name: 'retry-after-body',
     line: 'a 429 repeats it as retryAfter',
-    make: () => ({
-      turns(reply) {
-        const { status, body } = reply.outcome;
-        if (status !== 429) return reply;
-        const retryAfter = Number(reply.headers['retry-after']);
-        return alter(reply, { body: { ...body, retryAfter } });
-      },
-    }),
+    turns(reply) {
+      const { status, body } = reply.outcome;
+      if (status !== 429) return reply;
+      const retryAfter = Number(reply.headers['retry-after']);
+      return alter(reply, { body: { ...body, retryAfter } });
+    },
   },
 ];
 
@@ -409,9 +385,9 @@ export function createQuirks(texts: readonly string[]): Required<Quirk> {
       throw new Invalid(`quirk "${text}" does not know that value: ${mend}`);
     }),
   );
-  const played = quirks.flatMap((entry) => {
+  const played = quirks.flatMap((entry): Quirk[] => {
     const value = chosen.get(entry.name);
-    return value === undefined ? [] : [entry.make(value)];
+    return value === undefined ? [] : [entry.make?.(value) ?? entry];
   });
   const behaviour: Partial<PlatformBehaviour> = {};
   for (const quirk of played) Object.assign(behaviour, quirk.behaviour);
