@@ -50,10 +50,7 @@ export async function follow(queue: RunQueue, { file, schedule }: Workable): Pro
   }
 }
 
-/**
- * How often the schedule is compared with what Redis has of it: without a reason, because that
- * costs a dozen commands for each mirror, and with one.
- */
+/** How often the schedule is compared with Redis: a dozen commands. With a reason, soon. */
 const checkMs = 300_000;
 const soonMs = 30_000;
 
@@ -221,11 +218,7 @@ const longestMs = delaysMs[3];
 
 export type RunRetries = ReturnType<typeof createRunRetries>;
 
-/**
- * Creates the repetitions of runs that failed, so that a mirror does not wait for its next full run
- * once what failed works again. `run` returns `elsewhere` if it could not begin, and is then called
- * again a minute later.
- */
+/** Repeats runs that failed. `run` returns `elsewhere` if it could not begin: again in a minute. */
 export function createRunRetries(clock: Clock, run: (tick: Tick) => Promise<'over' | 'elsewhere'>) {
   const waits = new Map<Tick, AbortController>();
   const failures = new Map<Tick, number>();

@@ -187,10 +187,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
     depths: view.depths,
     due: view.due,
     lagMs: async () => events?.lagMs(),
-    /**
-     * Ends the service once the run and the events in progress have ended. If `isGone` then returns
-     * true, removes the schedule from Redis, unless another worker has the mirror.
-     */
+    /** Ends the service when what is in progress has ended; with its schedule if `isGone` then. */
     async leave(isGone: () => boolean): Promise<void> {
       isLeaving = true;
       home.rest();

@@ -186,8 +186,7 @@ async function claim(state: State): Promise<Opened> {
 }
 
 /**
- * Closes the mirror, and reopens it with the current configuration: immediately, or if it is closed
- * while it has nothing to do, for the next work. Prints any failure.
+ * Closes the mirror and opens it as now configured, or lets the next work do that. Never throws.
  */
 export async function comeAgain(state: State): Promise<void> {
   try {
@@ -300,10 +299,7 @@ const refusals = {
   apart: ['the snapshot of MIRROR is on another disk', 'start a worker there; this one stands by'],
 } as const;
 
-/**
- * Creates this worker's side of the lock. With `acceptLost`, claims succeed with any snapshot while
- * no other worker is alive; with `mayMove`, on any disk. `path` is that of the snapshot.
- */
+/** `acceptLost`: any snapshot is claimed while no other worker lives; `mayMove`: on any disk. */
 export function createMirrorLock(
   store: LockStore,
   side: {

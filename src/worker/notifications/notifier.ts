@@ -65,10 +65,7 @@ export interface NotifierOptions {
   faults?: (() => readonly Attention[]) | undefined;
   outages?: OutageRecord | undefined;
   causes?: SharedCauses | undefined;
-  /**
-   * Returns who has to report the state of the mirror: this process (the default), or another one.
-   * As long as that is not known, this process reports its own faults only.
-   */
+  /** Returns who reports the state. While unknown, this process reports its own faults. */
   reporter?(): 'this' | 'another' | 'unknown';
 }
 
@@ -320,10 +317,7 @@ function createSender(line: Line) {
   };
 }
 
-/**
- * Returns the next message, or undefined if nothing is due. It is the earlier one if that reports
- * the same, so that a receiver can recognise it by its id.
- */
+/** Returns the next message: the earlier one if it reports the same, as receivers know its id. */
 function draftMessage(line: Line, seen: Seen, earlier: Draft | undefined): Draft | undefined {
   const { config, sink, memory, clock } = line;
   const [told, now] = [memory.read(), clock.now()];
@@ -399,10 +393,7 @@ interface Tried {
 
 export type ToldMemory = ReturnType<typeof createToldMemory>;
 
-/**
- * Creates the memory of the receiver with this name, which lies in the snapshot at `file`. Without
- * a file, and until there is a snapshot, it lasts as long as this process.
- */
+/** Creates the memory of a receiver: in the snapshot at `file`, without one in this process. */
 export function createToldMemory(name: string, file: string | undefined) {
   const fact = storedFact<Told>(`notices.${name}`, 'the reported troubles');
   let own: Told = { lines: {}, unsent: [] };

@@ -59,10 +59,7 @@ export function sinksOf({ notices }: Config, clock: Clock): Sink[] {
 
 const slowly = { timeoutMs: 15_000, isGrouped: true } as const;
 
-/**
- * Creates the sending part for one form. `write` makes the request of one attempt. `fix` says what
- * to do if the receiver refuses a message for good; without it, every failure may pass.
- */
+/** `write` makes the request of one attempt. Without `fix`, every failure may pass. */
 function overHttp(
   form: { url: string; timeoutMs: number; isGrouped: boolean; fix?: string },
   clock: Clock,

@@ -18,10 +18,7 @@ type Refusal = (typeof refusals)[number];
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/**
- * Creates the metrics. Their names begin with `crm_mirror_`, and all except those of the process
- * and of a folder have the label `mirror`. The lists may change.
- */
+/** Names begin with `crm_mirror_`; all but those of process and folder have the label `mirror`. */
 export function createMetrics(
   watched: readonly Watched[],
   {

@@ -102,20 +102,17 @@ async function take(
     metrics.refused(mirror, 'duplicate');
     return { code: 200, body: { status: 'accepted before' } };
   }
-  await webhook.events.add(ids.filter((id) => !erased.includes(id)));
+  const changed = ids.filter((id) => !erased.includes(id));
+  await webhook.events.add(changed);
   await webhook.events.add(erased, 'erased');
   await webhook.events.remember(verdict.delivery);
-  const changed = ids.filter((id) => !erased.includes(id));
   webhook.deliveries?.accepted(changed, 'changed');
   webhook.deliveries?.accepted(erased, 'erased');
   metrics.accepted(mirror, ids.length);
   return { code: 202, body: { status: 'accepted', records: ids.length } };
 }
 
-/**
- * Returns the URL that the CRM called. Without `publicUrl`, the request's `Host` is used, but never
- * X-Forwarded-Host: anybody can set that header and could replay a signature for another URL.
- */
+/** X-Forwarded-Host never counts: anybody can set it, and replay a signature for another URL. */
 function urlOf({ headers, originalUrl }: FastifyRequest, publicUrl: string | undefined): string {
   if (publicUrl !== undefined) return publicUrl + originalUrl;
   const isEncrypted = String(headers['x-forwarded-proto'] ?? '').startsWith('https');
