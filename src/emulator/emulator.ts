@@ -164,7 +164,7 @@ function openAccounts(
   const drawnKey = apiKey ?? `key_live_${letters(random)}${letters(random)}`;
   const accounts = createAccounts(storage, { random, now: () => clock.now(), behaviour });
   const stored = storage.load();
-  if (stored.length === 0) arrange(accounts, { apiKey, drawnKey, channels, seedFile });
+  if (stored.length === 0) arrange(accounts, seedFile, drawnKey, { apiKey, channels });
   else accounts.restore(stored);
   if (accounts.byKey(drawnKey) === undefined && apiKey !== undefined) {
     throw new Invalid('the data file has no such API key: use one of its own, or a new file');

@@ -88,7 +88,6 @@ const records = {
 };
 
 const organization = z.strictObject({ id: id.optional(), name: name.optional(), ...records });
-export type SeedOrganization = z.infer<typeof organization>;
 
 const several = z.strictObject({
   organizations: z.array(organization).min(1, says('is empty', 'add an organization')),
@@ -97,7 +96,7 @@ const several = z.strictObject({
 
 export interface SeedFile {
   /** Contains at least one organization. The printed key belongs to the first. */
-  organizations: SeedOrganization[];
+  organizations: z.infer<typeof organization>[];
   guests: z.infer<typeof user>[] | undefined;
   /** Returns the position of a record as `file:line:col path`, for a path such as ['people', 3]. */
   where(organization: number | undefined, path: Path): string;
@@ -237,20 +236,16 @@ function refuseTaken(
   throw new Invalid(`${what} "${name}" exists already: give every ${what} its own`);
 }
 
-/** The contents of the initial world, used if no earlier process has stored one. */
-interface Beginning {
-  /** Added to the first organization's keys from the seed file. */
-  apiKey: string | undefined;
-  /** Used if the first organization gets no other key. */
-  drawnKey: string;
-  /** Added to the first organization's channels from the seed file. */
-  channels: readonly Channel[];
-  seedFile: SeedFile | undefined;
-}
-
-/** Creates the organizations and their records. Throws Invalid with a list of all mistakes. */
-export function arrange(accounts: Accounts, beginning: Beginning): void {
-  const { apiKey, drawnKey, channels, seedFile } = beginning;
+/**
+ * Creates the organizations and their records. The first one also has `own`, and `drawnKey` if it
+ * gets no other key. Throws Invalid with a list of all mistakes.
+ */
+export function arrange(
+  accounts: Accounts,
+  seedFile: SeedFile | undefined,
+  drawnKey: string,
+  own: { apiKey: string | undefined; channels: readonly Channel[] },
+): void {
   const wrong: string[] = [];
   const tryTo = (at: { index?: number; path: Path } | undefined, make: () => void): void => {
     try {
@@ -269,7 +264,8 @@ export function arrange(accounts: Accounts, beginning: Beginning): void {
       const organization = accounts.addOrganization(wanted);
       const seed = createSeed(accounts, organization);
       if (index === 0) {
-        for (const channel of channels) tryTo(undefined, () => seed.channel(channel));
+        for (const channel of own.channels) tryTo(undefined, () => seed.channel(channel));
+        const { apiKey } = own;
         if (apiKey !== undefined) tryTo(undefined, () => seed.key({ secret: apiKey }));
       }
       addAll('channels', wanted.channels, seed.channel);

@@ -20,14 +20,15 @@ const FORMAT = 1;
 /** Opens the file, or creates it (mode 0600) with its folder. Throws Invalid if it cannot. */
 export function openFile(path: string): Storage {
   const db = connect(path);
-  const noted = new Map<string, Noted>();
+  /** The rows to write; undefined is deleted. Each once, however often it changes until then. */
+  const noted = new Map<string, readonly [string, string, string, object | undefined]>();
   const upsert = db.prepare(
     'INSERT INTO world (kind, organization, id, body) VALUES (?, ?, ?, ?) ' +
       'ON CONFLICT (kind, organization, id) DO UPDATE SET body = excluded.body',
   );
   const remove = db.prepare('DELETE FROM world WHERE kind = ? AND organization = ? AND id = ?');
   const write = db.transaction(() => {
-    for (const { kind, organization, id, row } of noted.values()) {
+    for (const [kind, organization, id, row] of noted.values()) {
       if (row === undefined) remove.run(kind, organization, id);
       else upsert.run(kind, organization, id, JSON.stringify(row));
     }
@@ -35,9 +36,8 @@ export function openFile(path: string): Storage {
 
   return {
     shelf: (kind, organization) => {
-      // Records each changed row once, however often it changes before it is written.
       const note = (id: string, row: object | undefined): void =>
-        void noted.set(`${kind}\n${organization}\n${id}`, { kind, organization, id, row });
+        void noted.set(`${kind}\n${organization}\n${id}`, [kind, organization, id, row]);
       return { keep: (row) => note(row.id, row), drop: (id) => note(id, undefined) };
     },
     save() {
@@ -59,13 +59,6 @@ export function openFile(path: string): Storage {
     },
     close: () => void db.close(),
   };
-}
-
-interface Noted {
-  kind: keyof Rows;
-  organization: string;
-  id: string;
-  row: object | undefined;
 }
 
 const storedRow: z.ZodType<StoredRow> = z.discriminatedUnion('kind', [
