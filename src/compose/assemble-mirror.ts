@@ -142,7 +142,7 @@ function connected(
     rules: config.rules,
     windows: config.windows,
     canary: config.policy.canary,
-    timezone: config.schedule?.timezone,
+    timezone: config.schedule?.timezone ?? 'UTC',
     sample: config.contacts?.sample,
     reserve: config.platform.reserve,
     outages,

@@ -65,7 +65,7 @@ export async function withPerson(
       const ids = mirror.snapshot.recorded.originsOf('contact', key);
       taken = await mirror.locks.take({ keys: [key], ids });
       const told = await act({ mirror, contacts, key, hash, names, path, flags });
-      const unwritten = await closeAuditLog(mirror, { prunes: false });
+      const unwritten = await closeAuditLog(mirror, false);
       // The next run moves the decision to the log.
       if (unwritten) shell.note(`crm-mirror: ${renderProblem(unwritten)}`);
       return print(told, flags, shell);

@@ -41,7 +41,6 @@ const attemptsAtLeast = 20;
 const rejectedAtMost = 0.4;
 const strangersAtMost = 5;
 
-/** Says why a mirror is quarantined. */
 export const refusedTooMany = `the platform refused over ${100 * rejectedAtMost} % of the changes of a run`;
 
 export type CircuitBreaker = ReturnType<typeof createCircuitBreaker>;
@@ -107,7 +106,6 @@ export function createCircuitBreaker() {
       stop(outcome.route, { reason: outcome.why });
       return true;
     },
-    /** Returns what was stopped and why, each stop once. */
     reasons: (): Problem[] => [...stops.values()],
     verdict(): BreakerVerdict {
       if (stops.has('most')) return 'stopped';

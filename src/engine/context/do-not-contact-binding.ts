@@ -1,14 +1,10 @@
-/**
- * Binds a snapshot to its memory, and stores how many of the writes to the do-not-contact list the
- * snapshot has taken into account.
- */
+/** Binds a snapshot to its memory: to its id, and to the number of the list's last known write. */
 import type { Key, RecordedRow } from '../../domain/record.ts';
 import type { Meta } from '../../store/database/meta-table.ts';
 import type { Mirror } from './mirror-context.ts';
 import { memoriesOf } from '../../records/contact/consent/do-not-contact-entries.ts';
 import { decodeContact } from '../../records/contact/observe/contact-state.ts';
 
-/** The meta keys of the memory's id, and of the number of writes taken into account. */
 const names = { id: 'memory', reached: 'memory-reached' } as const;
 
 const pageOfRows = 500;
@@ -21,9 +17,8 @@ export function boundMemory(meta: Meta): { id: string; reached: number } | undef
 
 /**
  * Binds the snapshot to the list. From then on the snapshot stores the number of every write,
- * either before anything that depends on the write or in the same transaction. A list that the
- * snapshot is not bound to yet first receives all recorded facts, because either the list or the
- * snapshot may be new.
+ * either before anything that depends on the write or in the same transaction. A new list first
+ * receives all recorded facts.
  */
 export function bindDoNotContactList(mirror: Mirror): void {
   const { snapshot, doNotContact, contacts, clock } = mirror;

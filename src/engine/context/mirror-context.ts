@@ -3,7 +3,7 @@ import type { Clock, Random } from '../../domain/clock.ts';
 import type { Contacts } from '../../records/contact/contacts.ts';
 import type { Templates } from '../../records/template/templates.ts';
 import type { CanaryPolicy } from '../../domain/guards/canary.ts';
-import type { Problem } from '../../domain/errors.ts';
+
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import type { ChangeWindow } from '../../domain/guards/change-window.ts';
 import type { PlanRule } from '../../domain/guards/plan-rule.ts';
@@ -14,7 +14,9 @@ import type { Guards } from '../report/guard-rules.ts';
 import type { DoNotContactList } from '../../store/memory/do-not-contact.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { WriteBack, Source } from '../../sources/source.ts';
+import type { OutageRecord } from '../../store/health-file.ts';
 import type { AuditTrail, ErasableMemory } from '../../store/memory/audit-trail.ts';
+import type { RequestWriter } from '../../store/memory/request-log.ts';
 import type { OnlyPeople } from './people-selection.ts';
 import type { PersonLocks } from './person-locks.ts';
 
@@ -44,48 +46,31 @@ export interface Mirror {
   /** Runs and changes older than this are deleted; in milliseconds. */
   keepMs: number;
   guards: Guards;
-  /** What asks for an approval in addition to the guards; undefined if nothing does. */
-  rules?: readonly PlanRule[] | undefined;
-  /** The hours in which classes of changes are made; undefined if there is no limit. */
-  windows?: readonly ChangeWindow[] | undefined;
+  /** What asks for an approval in addition to the guards. */
+  rules: readonly PlanRule[];
+  /** The hours in which classes of changes are made; none: always. */
+  windows: readonly ChangeWindow[];
   /** What is changed first, and read back before the rest; undefined if everything goes at once. */
   canary?: CanaryPolicy | undefined;
-  /** The time zone of rules and windows: an IANA name; by default UTC. */
-  timezone?: string | undefined;
-  /** Who has to sign approvals; undefined if nobody has. */
+  /** The time zone of rules and windows: an IANA name. */
+  timezone: string;
   approvers?: Approvers | undefined;
   /** The audit log; undefined if none is wanted, or for a plan, which writes nothing. */
   audit?: AuditTrail | undefined;
   /** The most recorded people that a fast run compares with its reading in memory. */
   mostCompared?: number | undefined;
-  /** The number of people to begin with; undefined if there is no such limit. */
+  /** The number of people to begin with. */
   sample?: number | undefined;
   /** The share of each route's limit that is left to other programs, from 0 to 1. */
   reserve: number;
   /** Records what is out of order now; undefined if this process writes nothing. */
-  outages?: Outages | undefined;
-  /** Logs the requests of this mirror's connection; undefined if they are not logged. */
-  requestLog?: RequestLog | undefined;
+  outages?: Pick<OutageRecord, 'failed' | 'works' | 'confirm'> | undefined;
+  requestLog?: Pick<RequestWriter, 'setRun' | 'flush'> | undefined;
   requests(): RequestCounts;
   /** Returns the limits by route, as the platform's responses state them. */
   limits(): Record<string, RouteLimit>;
   /** The platform's time in milliseconds since the epoch; undefined if no response stated it. */
   platformNow(): number | undefined;
-}
-
-/** Records which parts of a mirror cannot be read. Nothing here throws. */
-interface Outages {
-  failed(part: 'contacts' | 'templates', failing: Problem, certainty: 'surely'): void;
-  works(part: 'contacts' | 'templates'): void;
-  /** Turns each failure that has not ended into an outage, because a run has failed. */
-  confirm(): void;
-}
-
-interface RequestLog {
-  /** Sets the run that the following requests belong to; undefined if they belong to none. */
-  setRun(id: string | undefined): void;
-  /** Writes what was collected: some of it may be about a person who is to be removed. */
-  flush(): void;
 }
 
 /** The account on the platform whose records a mirror keeps in step with the CRM. */
@@ -116,14 +101,12 @@ export interface AccountReads {
   };
 }
 
-/** The people of a mirror, and the CRM that states what they want. */
 export interface MirrorContacts extends Contacts {
   source: Source;
   /** A hash of how the source is read; a cursor of another way is not used. None: no cursor. */
   manner?: string | undefined;
 }
 
-/** The templates of a mirror, and where their files are. */
 export interface MirrorTemplates extends Templates {
   source: Source;
 }
@@ -168,13 +151,12 @@ export interface RunOptions extends RunSettings {
   shows?(view: PlanView, round: number): Promise<void>;
   /** Receives the forecast before the first change is sent. */
   foresees?(forecast: Forecast): void;
-  /** The people that the run is limited to; undefined if it may change everybody. */
   onlyPeople?: OnlyPeople | undefined;
   approve?: ToApprove | undefined;
   /** What to undo, in mode `undo`. */
   undo?: ToUndo | undefined;
   /** What asked for the run, for the audit log; by default a program that embeds the engine. */
-  by?: RunActor | undefined;
+  by?: { by: 'schedule' | 'event' | 'command' | 'program'; name?: string | undefined } | undefined;
 }
 
 export interface ToUndo {
@@ -182,13 +164,8 @@ export interface ToUndo {
   run: string;
   /** The operations to undo; undefined for all. */
   ops?: readonly Op[] | undefined;
-  /** Who has decided to undo it, and why, for the audit log; undefined for a plan. */
+  /** For the audit log; undefined for a plan. */
   decision?: RunDecision | undefined;
-}
-
-export interface RunActor {
-  by: 'schedule' | 'event' | 'command' | 'program';
-  name?: string | undefined;
 }
 
 /** Who has to sign approvals, and the mirror and account that their signatures are bound to. */
@@ -201,7 +178,6 @@ export interface Approvers {
   readonly platform: string;
 }
 
-/** Who decides, and why. */
 interface RunDecision {
   by: string;
   reason: string | null;
@@ -209,7 +185,6 @@ interface RunDecision {
   caller?: string | undefined;
 }
 
-/** A plan to approve. */
 export interface ToApprove extends RunDecision {
   /** The hash of an earlier plan with changes that await approval, or of this run's plan. */
   plan: string;

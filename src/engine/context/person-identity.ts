@@ -1,7 +1,4 @@
-/**
- * Identifies a record, both for the do-not-contact list and in texts that must not contain an
- * address.
- */
+/** Identifies a record for the do-not-contact list, and in texts without an address. */
 import { createHmac, hash } from 'node:crypto';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Entry, Identity, ListChanges } from '../../domain/do-not-contact.ts';
@@ -32,18 +29,16 @@ export function shortHasher({ get }: { get: Meta['get'] }): (key: Key) => string
   };
 }
 
-interface Known {
-  recorded: RecordedRow | undefined;
-  entries: readonly Entry[];
-}
-
 /** Returns the record's name for problems: the key, or its hash if the person was erased. */
-export function displayNameOf(meta: Meta, name: Key, { recorded, entries }: Known): Key {
+export function displayNameOf(
+  meta: Meta,
+  name: Key,
+  { recorded, entries }: { recorded: RecordedRow | undefined; entries: readonly Entry[] },
+): Key {
   const isErased = !recorded && entries.some(({ cause }) => cause === 'erasure');
   return isErased ? shortHash(meta, name) : name;
 }
 
-/** An empty change to the do-not-contact list. */
 export const noListChanges: ListChanges = { adds: [], ends: [] };
 
 /** Builds the identity for the do-not-contact list: key, present ids, and those while ours. */

@@ -9,12 +9,11 @@
  *                          about them and sends none of their planned changes, because what it read
  *                          may be out of date
  *
- * A person is identified by keys and by ids of the source. The source may change the key at any
- * time, and then two runs know the same person by different keys.
+ * The source may change a person's key at any time, and then two runs know the person by different
+ * keys; so a person is identified by ids of the source, too.
  */
 import type { Key } from '../../domain/record.ts';
 
-/** Identifies people by everything that another run may know them by. */
 export interface LockedPeople {
   keys: readonly Key[];
   ids: readonly string[];
@@ -26,10 +25,7 @@ export interface PersonLock {
   release(): void;
 }
 
-interface Sets {
-  keys: Set<Key>;
-  ids: Set<string>;
-}
+type Sets = { [Name in keyof LockedPeople]: Set<string> };
 
 /** A run about all people: who is superseded, and who has a request in flight, with their ids. */
 interface WholeRun {
@@ -39,8 +35,7 @@ interface WholeRun {
 
 /**
  * Locks the people if no other run has locked them and nothing is in flight for them. In either
- * case they become superseded for the runs about all people, which then send nothing more for them,
- * so that the wait ends.
+ * case the runs about all people send nothing more for them, so that the wait ends.
  */
 function takeNow(
   { taken, runs }: { taken: Sets; runs: ReadonlyMap<string, WholeRun> },
@@ -67,35 +62,27 @@ function takeNow(
 /** The locks that the runs of one process share. The lease keeps out runs of other processes. */
 export type PersonLocks = ReturnType<typeof createPersonLocks>;
 
-/** Creates locks without any run. */
 export function createPersonLocks() {
   const noSets = (): Sets => ({ keys: new Set<Key>(), ids: new Set<string>() });
   const taken = noSets();
   const nobody = noSets();
   const runs = new Map<string, WholeRun>();
   const alone = new Set<string>();
-  /** Callbacks that wake the callers waiting for a lock. */
   const waiting: (() => void)[] = [];
   let begun = 0;
 
-  function wake(): void {
-    for (const one of waiting.splice(0)) one();
-  }
+  const wake = (): void => waiting.splice(0).forEach((one) => one());
 
   return {
     others: (run: string): string[] => [...runs.keys(), ...alone].filter((other) => other !== run),
     count: () => ({ begun, ended: begun - runs.size }),
     /** Call when a run begins: about all people, which may be superseded, or about one. */
     begin(run: string, about: 'all' | 'one'): void {
-      if (about === 'one') {
-        alone.add(run);
-        return;
-      }
-      const superseded = { keys: new Set(taken.keys), ids: new Set(taken.ids) };
+      if (about === 'one') return void alone.add(run);
       begun += 1;
+      const superseded = { keys: new Set(taken.keys), ids: new Set(taken.ids) };
       runs.set(run, { superseded, inFlight: new Map() });
     },
-    /** Call when a run ends, whatever its outcome. */
     end(run: string): void {
       alone.delete(run);
       runs.delete(run);
@@ -118,7 +105,6 @@ export function createPersonLocks() {
         },
       };
     },
-    /** Returns the people that other runs have locked since this run began. */
     superseded(run: string): { keys: ReadonlySet<Key>; ids: ReadonlySet<string> } {
       return runs.get(run)?.superseded ?? nobody;
     },
@@ -131,7 +117,6 @@ export function createPersonLocks() {
       inFlight.set(key, ids);
       return true;
     },
-    /** Call when the outcome of the request is recorded. */
     endInFlight(run: string, key: Key): void {
       if (runs.get(run)?.inFlight.delete(key)) wake();
     },

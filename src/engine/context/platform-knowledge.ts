@@ -1,7 +1,6 @@
 /**
- * Provides what a run knows about the platform: the facts that responses prove, and the platform's
- * time, which the `Date` header of its responses shows. A large difference from our clock is said,
- * and stored until it is over.
+ * What a run knows about the platform: the facts that responses prove, and the platform's time. A
+ * large difference from our clock is said, and stored until it is over.
  *
  *   our clock and     what happens
  *   its are apart by
@@ -62,7 +61,6 @@ export function keepRestored(run: StoredClocks): void {
   meta.set(restoredName, String(Math.max(latestNow(run), staging.newestCreated('contact'))));
 }
 
-/** Returns until when a restored backup may lack contacts of ours, by the later clock, or 0. */
 export function restoredUntil({ meta }: Snapshot): number {
   return Number(meta.get(restoredName) ?? 0);
 }
@@ -85,7 +83,6 @@ const difference = storedFact<{ aheadMs: number; since: number }>(
   'the difference of the clocks',
 );
 
-/** Returns the last difference of over five minutes that was stored, unless it is over. */
 export function storedDifference(meta: Meta) {
   return difference.read(meta);
 }
@@ -97,7 +94,6 @@ export function aheadOf(clocks: StoredClocks): number | null {
   return storedDifference(clocks.snapshot.meta)?.aheadMs ?? null;
 }
 
-/** Returns the time by both clocks; the platform's is known from its last response. */
 export function nowByBoth({ clock, platformNow }: Clocks): BothTimes {
   const at = platformNow();
   return { at: clock.now(), platformAt: at === undefined ? null : Math.floor(at) };
@@ -128,13 +124,11 @@ export function sayDifference(aheadMs: number): { reason: string; fix: string } 
   return { reason, fix: clockFix };
 }
 
-/** Returns a note about the difference if it is large. */
 export function noteDifference(mirror: StoredClocks): Problem[] {
   const aheadMs = aheadOf(mirror);
   return isTold(aheadMs) ? [{ code: 'note', ...sayDifference(aheadMs) }] : [];
 }
 
-/** Stores the difference if it is large, or else that it is over. */
 export function storeDifference(mirror: StoredClocks): void {
   const { clock, platformNow, snapshot } = mirror;
   if (platformNow() === undefined) return;

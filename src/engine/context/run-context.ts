@@ -4,8 +4,6 @@
  */
 import { closeEntries, drain, noteFault } from '../../store/memory/audit-trail.ts';
 import type { Problem } from '../../domain/errors.ts';
-import type { ChangeWindow } from '../../domain/guards/change-window.ts';
-import type { PlanRule } from '../../domain/guards/plan-rule.ts';
 import type { JournaledChange } from '../../domain/change.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import type { LearnedFacts } from './platform-knowledge.ts';
@@ -22,10 +20,6 @@ export interface RunContext extends Mirror, RunSettings {
   startedAt: number;
   /** Until when a backup that was put back may lack contacts of ours (platform-knowledge.ts). */
   restoredUntil: number;
-  rules: readonly PlanRule[];
-  windows: readonly ChangeWindow[];
-  /** The time zone of rules and windows: an IANA name. */
-  timezone: string;
   facts: LearnedFacts;
   /** Writes to the snapshot in one transaction with other changes that end at the same time. */
   groupCommit: GroupCommit;
@@ -35,7 +29,6 @@ export interface RunContext extends Mirror, RunSettings {
   askPlatformTime(): Promise<void>;
   /** The people that the run is limited to; undefined if it may change everybody. */
   selection: PeopleSelection | undefined;
-  /** The run to undo, in mode `undo`. */
   undo: UndoneRun | undefined;
 }
 
@@ -84,10 +77,7 @@ export async function writeAuditLog(mirror: Mirror): Promise<string | undefined>
 }
 
 /** Does the same and signs the log. `prunes`: removes old entries. Returns a note of failure. */
-export async function closeAuditLog(
-  mirror: Mirror,
-  { prunes }: { prunes: boolean },
-): Promise<Problem | undefined> {
+export async function closeAuditLog(mirror: Mirror, prunes: boolean): Promise<Problem | undefined> {
   const { audit, snapshot, clock } = mirror;
   const unwritten = await writeAuditLog(mirror);
   const fault = unwritten ?? (audit && closeEntries(audit, snapshot, { at: clock.now(), prunes }));
@@ -98,14 +88,8 @@ export async function closeAuditLog(
 const loaded = 'loaded';
 
 /** Returns whether the mirror is still being loaded for the first time. */
-export function isFirstLoad({
-  firstLoad,
-  snapshot,
-}: {
-  firstLoad?: boolean | undefined;
-  snapshot: Snapshot;
-}): boolean {
-  return firstLoad === true || snapshot.meta.get(loaded) === undefined;
+export function isFirstLoad(of: { firstLoad?: boolean | undefined; snapshot: Snapshot }): boolean {
+  return of.firstLoad === true || of.snapshot.meta.get(loaded) === undefined;
 }
 
 /** Returns whether no full run of a mirror with people has ended yet. */

@@ -1,8 +1,4 @@
-/**
- * Declares the values that the steps of a run return: what is fixed when it begins, what it has
- * found of people and of templates by reading their sources and by listing the platform, and what
- * the guards have judged.
- */
+/** Declares the values that the steps of a run return. */
 import type { CanaryBook } from '../../domain/guards/canary.ts';
 import type { GuardClass } from '../../domain/guard-classes.ts';
 import type { ExpectedError, Problem } from '../../domain/errors.ts';
@@ -31,7 +27,6 @@ export interface RunParts {
   readonly templates?: MirrorTemplates | undefined;
 }
 
-/** Returns what is in the run. */
 export function kindsIn(parts: RunParts): RecordTypeName[] {
   return recordTypes.filter((kind) => parts[`${kind}s`]);
 }
@@ -101,7 +96,6 @@ export interface Verdict {
   readonly rounds: number;
 }
 
-/** The verdict before the guards have seen anything. */
 export const noVerdict: Verdict = {
   held: new Map(),
   withdrawn: new Map(),
@@ -114,10 +108,8 @@ export const noVerdict: Verdict = {
   rounds: 0,
 };
 
-/** What was found of people and of templates by reading and listing, as far as that has come. */
 export type Known = ReadonlyMap<RecordTypeName, Findings>;
 
-/** Returns what was found of people or templates, whether or not they are in the run. */
 export function findingsOf(known: Known, kind: RecordTypeName): Findings {
   return known.get(kind) ?? noFindings;
 }
@@ -137,17 +129,16 @@ export interface PlatformListing {
   organization: string | undefined;
 }
 
-/** The sizes of one reading of a source. */
 export interface Sizes {
   valid: number;
-  /** The number of keys whose records request something, such as a subscription or a template. */
+  /** Keys whose records request something, such as a subscription or a template. */
   wanted: number;
   invalid: number;
-  /** The number of records that identify no person. */
+  /** Records that identify no person. */
   skipped: number;
   /** The number of recorded records that this complete reading is the first to lack. */
   missing: number;
-  /** Words in the records that the configuration does not define. */
+  /** Words that the configuration does not define. */
   unknown: readonly UnknownWords[];
   /** The columns that hold nothing but dates; in an incremental reading, those remembered. */
   dateColumns: readonly string[];
@@ -171,7 +162,6 @@ export interface Findings {
   absenceCounts: boolean;
 }
 
-/** The findings about what was not read. */
 export const noFindings: Findings = {
   certified: false,
   whole: false,

@@ -9,23 +9,12 @@ import type { ListedProblem } from '../report/run-summary.ts';
 import type { Unread } from '../../store/tables/known-problems.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 
-export interface TallyCounts {
-  adopted: Record<RecordTypeName, number>;
-  news: number;
-  /** Records that were rejected or invalid before, and still are. */
-  known: number;
-  optOutsFailed: number;
-  /** The number of people with a change that each setting prevents. */
-  stopped: Record<Stop, number>;
-}
-
 const most = 100;
 /** Changes with these outcomes are left to another run and are not counted. */
 const leftUndone: ReadonlySet<SendOutcome['is']> = new Set(['held', 'unsent', 'stopped']);
-/** The cause of an opt-out that may be waiting: the record of a subscribed person is unreadable. */
+/** The record of a subscribed person, which may say that they opt out, cannot be read. */
 const unreadable = 'opt-out-unreadable';
 const waitingOptOut = { class: 'invalid', part: '', cause: unreadable } as const;
-/** States what happens to an opt-out that the platform refused. */
 const delays = 'it is tried again with rising delay, at most daily';
 
 export type RunTally = ReturnType<typeof createTally>;
@@ -40,7 +29,9 @@ export function createTally(snapshot: Snapshot) {
     if (ranks[rank].length < most && !again) ranks[rank].push(problem);
   };
   const words = unknownWords();
+  /** The number of people with a change that each setting prevents. */
   const stopped: Record<Stop, number> = { protect: 0, optIns: 0, sample: 0 };
+  /** `known`: records that were rejected or invalid before, and still are. */
   const sums = { news: 0, known: 0, optOutsFailed: 0 };
   const count = (isNew: boolean): void => void (sums[isNew ? 'news' : 'known'] += 1);
   return {
@@ -99,7 +90,7 @@ export function createTally(snapshot: Snapshot) {
     },
     outcomeCount: (kind: RecordTypeName): number => done[kind],
     stopped: (by: Stop): void => void (stopped[by] += 1),
-    counts: (): TallyCounts => ({ adopted, stopped, ...sums }),
+    counts: () => ({ adopted, stopped, ...sums }),
     /** Returns at most 100 problems: first what is `awaiting` approval, then failed opt-outs. */
     problems(awaiting: readonly ListedProblem[]): ListedProblem[] {
       const listed = words.listed();

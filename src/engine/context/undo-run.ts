@@ -26,7 +26,7 @@ export function undoneRun(snapshot: Snapshot, { run: word, ops }: ToUndo, by: st
   return {
     run,
     chunks: (): Iterable<Stretch> => runChanges.chunks({ run }),
-    /** Makes the records that the run has changed candidates, those of one chunk. */
+    /** Makes the records of a chunk that the run has changed candidates. */
     select: (kind: RecordTypeName, chunk: Stretch): void =>
       snapshot.stage(() => runChanges.select({ ...chunk, run, of: kind })),
     changesOf(kind: RecordTypeName, key: Key): DoneChange[] {
@@ -38,7 +38,6 @@ export function undoneRun(snapshot: Snapshot, { run: word, ops }: ToUndo, by: st
         ({ op }) => ops.includes(op) || (isPart && (op === 'opt_in' || op === 'complete')),
       );
     },
-    /** Returns when a change of any run to a record was last acknowledged, by our clock. */
     lastAt: (kind: RecordTypeName, key: Key): number | undefined => runChanges.lastAt(kind, key),
     /** Notes what of one record cannot be undone. Only the first decision about a record counts. */
     note({ kind, key }: { kind: RecordTypeName; key: Key }, cannot: readonly NotUndone[]): void {
@@ -81,8 +80,8 @@ function refuseUnfit(snapshot: Snapshot, id: string): void {
   }
   const states = statesOf(snapshot, id);
   const open = (states.get('sent') ?? 0) + (states.get('unknown') ?? 0);
-  const isUnderWay = found.endedAt === null && (states.get('planned') ?? 0) > 0;
-  if (isUnderWay || (found.endedAt === null && open > 0)) {
+  const hasEnded = found.endedAt !== null;
+  if (!hasEnded && (open > 0 || states.has('planned'))) {
     throw new Invalid(`${id}: this run has not ended, or it was killed`, {
       fix: 'wait for it, or run `crm-mirror sync`, which finds out what became of its changes',
     });

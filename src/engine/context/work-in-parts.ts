@@ -1,7 +1,4 @@
-/**
- * Splits a lot of work into parts: several at a time, or one after the other with a turn of the
- * event loop for other tasks in between.
- */
+/** Splits a lot of work into parts, several at a time or with turns for other tasks in between. */
 import type { Clock } from '../../domain/clock.ts';
 import { NotSent } from '../../domain/errors.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
@@ -37,7 +34,6 @@ export async function each<T>(
   throw failures[0];
 }
 
-/** What lets other tasks of the process run. */
 interface Pausing {
   clock: { sleep(ms: number): Promise<void> };
 }
@@ -100,8 +96,8 @@ export function createGroupCommit({ transaction }: Snapshot, clock: Clock): Grou
     const all = parts;
     parts = [];
     try {
-      const told = transaction(() => all.map(({ work }) => work()));
-      for (const tell of told) tell();
+      const settled = transaction(() => all.map(({ work }) => work()));
+      for (const settle of settled) settle();
     } catch (error) {
       for (const { fail } of all) fail(error);
     }

@@ -57,7 +57,7 @@ export async function finishRun(found: RunResults): Promise<Summary> {
   const { reason, note }: ReturnType<typeof storeQuarantine> = writes
     ? storeQuarantine(run, breaker)
     : {};
-  const unwritten = writes ? await closeAuditLog(run, { prunes: mode === 'full' }) : undefined;
+  const unwritten = writes ? await closeAuditLog(run, mode === 'full') : undefined;
   const canaries = closeCanaries(found);
   const notes = [note, unwritten].filter((one) => one !== undefined);
   const results: RunResults = {

@@ -89,7 +89,7 @@ function conclude({ path, known, reached }: Ground, key: string): void {
 
 /** As the command line does it after a command about one person. */
 export async function writeDecisions(mirror: Mirror): Promise<void> {
-  await closeAuditLog(mirror, { prunes: false });
+  await closeAuditLog(mirror, false);
 }
 
 /** By their mark, or by their address. */

@@ -229,7 +229,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       const { counts: requests, limits: allowed, platformNow } = gate;
       const pageSizes = [100, 83] as const;
       const rest = { locks, notes: [], pageSizes, reserve: 0, timeoutMs, keepMs: 1e10 };
-      return { ...base, ...rest, requests, limits: allowed, platformNow };
+      const none = { rules: [], windows: [], timezone: 'UTC' };
+      return { ...base, ...rest, ...none, requests, limits: allowed, platformNow };
     },
     async sync(overrides = {}, apiKey = KEY) {
       const connected = connect(apiKey);
