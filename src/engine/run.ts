@@ -1,14 +1,13 @@
 /**
  * One run of a mirror: recover → read → observe → decide → judge → commit → apply → finish. A plan
- * is the same run, stopped before anything is written. A run about one person takes the short way:
- * it looks up only that person on the platform, finds out that person's open changes, and has no
- * canaries. Records pass through staging; facts about them are returned, and only this file keeps
- * them, at once, so that a run that fails later still reports them. Templates have steps of their
- * own, in templates/. At its end a run also reports opt-outs to the CRM.
+ * is the same run, stopped before anything is written. A run about one person looks up only that
+ * person, finds out that person's open changes, and has no canaries. Records pass through staging;
+ * facts about them are returned, and only this file keeps them, at once, so that a run that fails
+ * later still reports them.
  *
- * If a run learns something while it applies changes (a person is found on the platform, or has
- * been removed from it), it makes new decisions in a further round. Three rounds are applied at
- * most; another one only counts what is left.
+ * If a run learns something while it applies changes, such as that a person has been removed from
+ * the platform, it makes new decisions in a further round. Three rounds are applied at most; another
+ * one only counts what is left.
  *
  * A run counts in how many readings, and for how long, people have been missing from the CRM. A
  * certified reading of a full run counts once if the source is still unchanged after the platform
@@ -36,7 +35,6 @@ import {
   type Problem,
   Rejected,
 } from '../domain/errors.ts';
-import type { CanaryBook } from '../domain/guards/canary.ts';
 import type { RecordTypeName } from '../domain/record.ts';
 import { counted } from '../domain/values/counted.ts';
 import { bindAccount, keepBinding } from './account/account-binding.ts';
@@ -96,9 +94,8 @@ import {
 const mostRounds = 3;
 
 /**
- * Performs one run. The summary reports problems with people, the source or the platform. Throws
- * Invalid for input that cannot be used at all, Busy for input that is not ready, and unexpected
- * errors.
+ * Performs one run. Throws Invalid for input that cannot be used at all, Busy for input that is not
+ * ready, and unexpected errors; the summary reports all other problems.
  */
 export async function run(mirror: Mirror, options: RunOptions): Promise<Summary> {
   return inRun(mirror, options, async (found) => {
@@ -256,7 +253,6 @@ async function readSources(found: RunResults): Promise<void> {
   }
 }
 
-/** Reads a source, records whether it can be read, and leaves out what cannot. */
 async function readOrExclude(
   found: RunResults,
   kind: RecordTypeName,
@@ -286,9 +282,8 @@ function leaveOut(found: RunResults, kind: RecordTypeName, error: unknown): void
 }
 
 /**
- * Observes the whole platform or, in a fast run, only people who were reset. If the key may not
- * list contacts or templates, only their recorded state is known. What cannot be listed for other
- * reasons is left out of the run.
+ * Observes the whole platform or, in a fast run, only people who were reset. What the key may not
+ * list is known as it is recorded; what cannot be listed for other reasons is left out.
  */
 async function observeAll(found: RunResults): Promise<void> {
   const { run, breaker } = found;
@@ -348,19 +343,16 @@ async function sideBySide(
 /** Opens the canaries, and reads back the slices whose wait is over. */
 async function readCanaries(found: RunResults): Promise<void> {
   const { run, parts, known } = found;
-  const keep = (canaries: CanaryBook): void =>
-    void (found.verdict = { ...found.verdict, canaries });
   let book = openCanaries(run);
-  keep(book);
+  found.verdict = { ...found.verdict, canaries: book };
   for (const [guard] of openIn(book)) {
     const read = await readBackCanary(run, book, guard, { parts, known });
     found.notes.push(...read.notes);
     ({ book } = read);
-    keep(book);
+    found.verdict = { ...found.verdict, canaries: book };
   }
 }
 
-/** Finds the people who need a decision, and the channels that are lost on the platform. */
 async function selectPeople(found: RunResults, contacts: MirrorContacts): Promise<void> {
   const { run, tally, reasons, notes } = found;
   const findings = findingsOf(found.known, 'contact');
@@ -437,10 +429,7 @@ async function judge(found: RunResults, round: Round): Promise<void> {
   found.verdict = await judgeApproved(found);
 }
 
-/**
- * Writes the plan to the journal, and what it withholds. In the first round, it forecasts what may
- * be sent.
- */
+/** Writes the plan to the journal, and what it withholds; forecasts what may be sent. */
 async function commit(found: RunResults, round: Round): Promise<void> {
   const { run, parts, options, forecast } = found;
   await holdWithheld(run);
@@ -459,7 +448,6 @@ async function commit(found: RunResults, round: Round): Promise<void> {
     await storeStated(run, parts.contacts, findingsOf(found.known, 'contact'));
 }
 
-/** The length of a slice, in milliseconds. */
 const sliceMs = 10 * 60_000;
 
 /** Applies in slices. Between them, the rest is planned again if its source has changed. */

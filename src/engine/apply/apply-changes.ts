@@ -5,9 +5,9 @@
  *
  *   planned → sent → acked | rejected | stale | unknown
  *
- * For changes that were sent but got no response, it finds out the outcome: it reads, and never
- * sends a change again. A creation or a delete may still arrive until one timeout has passed since
- * it was sent. If the read fails, the change keeps its state for the next run.
+ * Of changes without a response, it finds out the outcome: it reads, and never sends a change
+ * again. A creation or a delete may still arrive until one timeout after it was sent. If the read
+ * fails, the change keeps its state for the next run.
  */
 import pLimit, { type LimitFunction } from 'p-limit';
 import { type Change, isStatedOptOut, type JournaledChange } from '../../domain/change.ts';
@@ -24,7 +24,7 @@ import {
 import type { KnownRecord } from '../../records/contact/contacts.ts';
 import type { RecordName } from '../../store/database/key-range.ts';
 import { alreadyThere, plannedAgain } from '../../store/tables/journal.ts';
-import type { WriteOutcome } from '../../store/tables/unaudited.ts';
+import { type WriteOutcome, writeOutcomes } from '../../store/tables/unaudited.ts';
 import type { CircuitBreaker } from '../context/circuit-breaker.ts';
 import { isFresh, openChanges, type RunContext, writeAuditLog } from '../context/run-context.ts';
 import type { Findings } from '../context/run-results.ts';
@@ -33,7 +33,6 @@ import { each, inTurns, pagesOf } from '../context/work-in-parts.ts';
 import { isTooLate } from '../guard/plan-rules.ts';
 import { decideAgain, desiredFingerprint } from '../plan/decide-changes.ts';
 
-/** Shared by all sends of people, or of templates. */
 export interface Applying {
   run: RunContext;
   known: Findings;
@@ -49,6 +48,8 @@ export interface Applying {
   passed: number;
 }
 
+type Recording = Applying & { records: SendableRecords };
+
 /** How records of one type are read, sent and recorded. */
 export interface SendableRecords {
   kind: RecordTypeName;
@@ -60,15 +61,12 @@ export interface SendableRecords {
   send(change: Change, how: Sending & { seen: boolean }): Promise<SendOutcome>;
   /** Finds the outcome of a silent change. `late`: the state may be the doing of others. */
   recover(change: Change, how: { late: boolean; signal: AbortSignal }): Promise<SendOutcome>;
-  /** Returns whether another run has locked the record since this one began. */
   isSuperseded(key: Key): boolean;
   /** Call before a request. Returns false if another run has locked the record: do not send. */
   begin(key: Key): boolean;
-  /** Call when the outcome of the request is recorded. */
   end(key: Key): void;
   /** Is called last before a change is marked as sent. Returns whether it is forbidden. */
   forbids(change: Change): boolean;
-  /** Stages what was read about a record. */
   stage(key: Key, rows: readonly ObservedRow[]): void;
   /** Makes a new decision for a record. Returns the number of planned changes. */
   decide(key: Key): number;
@@ -83,11 +81,8 @@ export interface SendableRecords {
   ): { row: RecordedRow | undefined; follow?(): void };
 }
 
-interface SendingRecords extends Applying {
-  records: SendableRecords;
-  /** Limits changes whose records are read again to one at a time. */
-  oneByOne: LimitFunction;
-}
+/** `oneByOne`: limits changes whose records are read again to one at a time. */
+type SendingRecords = Recording & { oneByOne: LimitFunction };
 
 /** How many records are changed at a time; the budgets of the routes limit the requests. */
 const recordsAtOnce = 32;
@@ -96,9 +91,9 @@ const pageOfKeys = 500;
 type PlannedRecord = [Key, JournaledChange[]];
 
 /**
- * Sends the planned changes, phase by phase, until the slice ends. The changes of one record are
- * sent in order. If a creation returns the record as the platform made it, a new decision is made
- * immediately, so that a person does not stay subscribed if the CRM states an opt-out.
+ * Sends the planned changes, phase by phase, until the slice ends. If a creation returns the record
+ * as the platform made it, a new decision is made at once, so that a person does not stay
+ * subscribed if the CRM states an opt-out.
  */
 export async function apply(applying: Applying, records: SendableRecords): Promise<void> {
   const { journal } = applying.run.snapshot;
@@ -119,7 +114,6 @@ export async function apply(applying: Applying, records: SendableRecords): Promi
   }
 }
 
-/** Yields the planned changes by record. No other code modifies one before it is sent. */
 async function* plannedRecords(
   { run, breaker, endsAt, records: { kind } }: SendingRecords,
   phase: number,
@@ -139,10 +133,9 @@ async function* plannedRecords(
 }
 
 /**
- * Sends the changes of one record. If a response brings news about the record, the rest of its plan
- * is dropped. Returns whether a new decision was made for the record and more changes are planned.
- * `isFollowUp`: they complete a creation, which no window interrupts; opt-outs are then sent even
- * if the run was asked to stop.
+ * Sends the changes of one record in order. A response with news about the record drops the rest of
+ * its plan. Returns whether a new decision has planned more changes. `isFollowUp`: they complete a
+ * creation, which no window interrupts; opt-outs are then sent even if the run was asked to stop.
  */
 async function sendInOrder(
   sending: SendingRecords,
@@ -157,8 +150,7 @@ async function sendInOrder(
     const change = withTarget(run, planned);
     const { kind, key } = change;
     if (change.target === undefined && change.op !== 'create') {
-      // The platform was not read, so nothing is concluded, and certainly not that the person is
-      // absent.
+      // The platform was not read, so nothing is concluded.
       dropStale(run, [change], 'its creation did not come to pass');
       continue;
     }
@@ -177,8 +169,7 @@ async function sendInOrder(
     const outcome = isOpenStop ? ({ is: 'unknown', why: attempted.why } as const) : attempted;
     const isMade = change.op === 'create';
     const brought = isMade && outcome.is === 'acked' && outcome.observed;
-    // After a creation without a known outcome the record may not exist, so nothing else is sent
-    // for it.
+    // After a creation without a known outcome the record may not exist.
     const isOpen = isMade && outcome.is === 'unknown';
     const ends = outcome.is === 'stale' || isOpen || Boolean(brought);
     let isPlanned = false;
@@ -195,13 +186,11 @@ async function sendInOrder(
   return false;
 }
 
-/** Adds the record's id to a change that was planned before the record was created. */
 function withTarget({ snapshot }: RunContext, change: JournaledChange): JournaledChange {
   if (change.op === 'create' || change.target !== undefined) return change;
   return { ...change, target: snapshot.recorded.get(change.kind, change.key)?.id };
 }
 
-/** Marks changes as stale because the state they were based on has changed. */
 function dropStale(
   { snapshot, clock }: RunContext,
   changes: readonly JournaledChange[],
@@ -213,7 +202,6 @@ function dropStale(
   });
 }
 
-/** How one change is tried. */
 interface Attempt {
   stop: AbortSignal;
   /** Receives the platform's answer, once there is one. */
@@ -231,9 +219,8 @@ const lateReasons: Readonly<Record<Late, string>> = {
 
 /**
  * Reads the record from the platform if what is known about it is too old, then sends the change.
- * If the change waits for the rate limit for so long that this read is too old as well, the change
- * is not sent yet. Such records are then read again one at a time, because with many reads at once,
- * all of them would be too old again.
+ * If it waits for the rate limit until this read is too old as well, records are read again one at
+ * a time, because with many reads at once all of them would be too old again.
  */
 async function attempt(
   sending: SendingRecords,
@@ -251,8 +238,8 @@ async function attempt(
 }
 
 /**
- * Tries to send a change. The change is marked as `sent` only at the moment the request is sent. A
- * delete may have waited for hours, so the source is checked again at that moment too.
+ * Tries to send a change. It is marked as `sent` only at the moment the request is sent; a delete
+ * may have waited for hours, so the source is checked again at that moment, too.
  */
 async function tryOnce(
   sending: SendingRecords,
@@ -292,8 +279,7 @@ async function tryOnce(
         late = isOutdated() ? 'outdated' : undefined;
         if (isClosed()) late = 'closed';
         if (change.op !== 'opt_out' && !isFresh(run, provenAt)) late ??= 'too old';
-        // This check comes last, so that no other run waits while the record of a change is read
-        // again.
+        // This comes last, so that no other run waits while a record is read again.
         if (!late && !records.begin(change.key)) late = 'superseded';
         if (late) throw new NotSent(`what is known of it is ${late}`);
         isBarred = records.forbids(change);
@@ -353,15 +339,14 @@ export async function recover(applying: Applying, records: SendableRecords): Pro
   }
 }
 
-/** Returns the outcome; undefined if the platform cannot be read. */
+/** Returns undefined if the platform cannot be read. */
 async function findOutcome(
   applying: Applying,
   { recover: read }: SendableRecords,
   change: JournaledChange,
 ): Promise<SendOutcome | undefined> {
   const { run, breaker } = applying;
-  // An opt-out is sent without a prior read, and the person may have unsubscribed since an earlier
-  // read.
+  // An opt-out is sent without a read, and the person may have unsubscribed since an earlier one.
   const isUnseen = change.op === 'opt_out' && !knownOf(applying, change).fresh;
   const late = change.run !== run.id || isUnseen || !isFresh(run, change.sentAt ?? 0);
   try {
@@ -373,31 +358,26 @@ async function findOutcome(
   }
 }
 
-/**
- * Waits until the request of an unanswered creation or delete can no longer arrive. Another run
- * sent it before this one began.
- */
+/** Waits until the request of an unanswered creation or delete can no longer arrive. */
 async function waitForArrival(
   run: RunContext,
   { op, run: by, sentAt }: JournaledChange,
 ): Promise<void> {
   const mayArrive = sentAt !== undefined && (op === 'create' || op === 'delete');
+  // Another run sent it before this one began.
   const wait = mayArrive ? (by === run.id ? sentAt : run.startedAt) + run.timeoutMs : 0;
   if (wait > run.clock.now()) await run.clock.sleep(wait - run.clock.now(), run.stop);
 }
 
-/** What became of a change. `follow` is called when it is recorded, in the same transaction. */
 interface Sent {
   outcome: SendOutcome;
   answer?: Answer | undefined;
   follow?(isSettled: boolean): void;
 }
 
-type Recording = Applying & { records: SendableRecords };
-
 /**
- * Records an outcome, what has to be decided again because of it, and its entry of the audit log,
- * in one transaction.
+ * Records an outcome, what has to be decided again because of it, its entry of the audit log, and
+ * what follows, in one transaction.
  */
 async function record(
   recording: Recording,
@@ -442,15 +422,13 @@ function acknowledge(
   } else if (row?.seenAt === at) staging.addSighted(kind, key, at);
   if (row) recorded.put(row);
   else recorded.drop(kind, key);
-  // The observation of a record that needs a new decision is older than the change just made, but
-  // that of a listing that follows is newer.
+  // What was observed is older than the change just made; a listing that follows is newer.
   if (!toBeListed && candidates.has(kind, key)) staging.assume(kind, key);
   problems.drop(change);
   follow?.();
   return row?.desired !== undefined;
 }
 
-/** Records a change that was not acknowledged, and what has to be decided again because of it. */
 function recordFailure(
   recording: Recording,
   change: JournaledChange,
@@ -478,7 +456,6 @@ function recordFailure(
   if (!observed || about !== key) reconsider(recording, { kind, key });
 }
 
-/** Records a rejection. The change waits until the record changes, an opt-out for a while. */
 function reject(
   run: RunContext,
   change: JournaledChange,
@@ -521,7 +498,5 @@ function auditWord(outcome: SendOutcome): WriteOutcome | undefined {
     return outcome.found ? 'found' : 'acked';
   }
   if (outcome.is === 'stale' && outcome.undone) return 'undone';
-  return outcome.is === 'rejected' || outcome.is === 'stale' || outcome.is === 'unknown'
-    ? outcome.is
-    : undefined;
+  return writeOutcomes.find((one) => one === outcome.is);
 }

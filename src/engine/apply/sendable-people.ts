@@ -26,11 +26,9 @@ interface InFlightRecord {
   /** The record's ids in this reading of the source. */
   ids: readonly string[];
   who: Identity;
-  /** Returns the entries of the do-not-contact list for this record. */
   entries(): readonly Entry[];
 }
 
-/** Returns the people of a run as records to send. */
 export function sendablePeople(applying: Applying, contacts: MirrorContacts): SendableRecords {
   const { run } = applying;
   const { recorded } = run.snapshot;
@@ -100,8 +98,7 @@ function acknowledgePerson(
   const { key, op, part, target } = change;
   const [first, duplicate] = op === 'create' ? staging.desired(kind, key) : [];
   const wanted = duplicate ? undefined : first?.fingerprint;
-  // A renamed contact may be opted out under both keys. In that case, the second opt-out finds the
-  // contact already opted out by the first.
+  // A renamed contact may be opted out under both keys; the second opt-out then finds the first.
   const found = outcome.found && !(op === 'opt_out' && journal.isDone(change));
   // An unanswered request under another key of the contact may have opted it out.
   const isSame = (other: JournaledChange): boolean =>
@@ -119,9 +116,8 @@ function acknowledgePerson(
     row,
     follow() {
       unmanaged.mend(kind, key, part);
-      // It was sent by the contact's id, so it is recorded under the contact's other keys, too: the
-      // current and former ones, or if the contact had been opted out before, only the current
-      // ones.
+      // It was sent by the contact's id, so it is recorded under the contact's other keys, too, but
+      // not under former ones if the contact had been opted out before.
       const { renamed: _, ...elsewhere } = { ...ack, elsewhere: true as const };
       const others =
         target === undefined ? [] : recorded.everOfId({ kind, id: target, notKey: key });
@@ -137,7 +133,6 @@ function acknowledgePerson(
   };
 }
 
-/** Updates the list after an acknowledged change; `row` is the resulting recorded row. */
 function rememberAcknowledged(
   { doNotContact, clock }: RunContext,
   { who, entries }: InFlightRecord,
@@ -150,9 +145,8 @@ function rememberAcknowledged(
 }
 
 /**
- * Requests new decisions for the record's former keys, because they may have waited for this
- * change. The decision is based on the recorded state. Keys with a change whose outcome is unknown
- * are skipped.
+ * Requests new decisions for the record's former keys, by the recorded state, because they may have
+ * waited for this change. Skips keys with a change whose outcome is unknown.
  */
 function reconsiderFormer(applying: Applying, key: Key, ids: readonly string[]): void {
   const { run, known } = applying;
@@ -165,8 +159,7 @@ function reconsiderFormer(applying: Applying, key: Key, ids: readonly string[]):
   for (const old of former.filter((one) => !open.includes(one))) {
     const isListed = known.listing && staging.lookedAt(kind, old) === undefined;
     if (isListed && staging.observed(kind, old).length === 0) continue;
-    // A run without a listing has already made a decision for this key, based on what it had
-    // observed.
+    // A run without a listing has already decided about this key by what it had observed.
     if (isListed || !known.listing) staging.assume(kind, old);
     reconsider(applying, { kind, key: old });
   }

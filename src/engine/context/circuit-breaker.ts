@@ -173,7 +173,7 @@ export function isInForce(
   return until > now && until - now <= delayMs;
 }
 
-/** Updates the stored quarantine when a run ends. Returns the lines for the summary. */
+/** Updates the stored quarantine when a run that writes ends. Returns lines for the summary. */
 export function storeQuarantine(
   run: RunContext,
   breaker: CircuitBreaker,
@@ -183,7 +183,7 @@ export function storeQuarantine(
   const before = quarantineOf(meta);
   const isNew = isInForce(before, now) && before.until - before.delayMs >= run.startedAt;
   const verdict = breaker.verdict();
-  if (run.quarantined || isNew || verdict === 'nothing') return {};
+  if (!run.writes || run.quarantined || isNew || verdict === 'nothing') return {};
   if (!before && verdict !== 'stopped') return {};
   if (verdict === 'fine') {
     transaction(() => stored.write(meta, undefined));

@@ -39,7 +39,6 @@ import { weekMs } from '../report/guard-rules.ts';
 import { type ProblemGroups, groupProblems } from '../report/problem-groups.ts';
 import {
   type ChangeCounts,
-  type KindSummary,
   type ListedProblem,
   type Status,
   type Summary,
@@ -54,22 +53,19 @@ import { storeCursor } from './source-cursor.ts';
 export async function finishRun(found: RunResults): Promise<Summary> {
   const { run, parts, breaker } = found;
   const { writes, mode } = run;
-  const { reason, note }: ReturnType<typeof storeQuarantine> = writes
-    ? storeQuarantine(run, breaker)
-    : {};
+  const { reason, note } = storeQuarantine(run, breaker);
   const unwritten = writes ? await closeAuditLog(run, mode === 'full') : undefined;
   const canaries = closeCanaries(found);
-  const notes = [note, unwritten].filter((one) => one !== undefined);
   const results: RunResults = {
     ...found,
     verdict: { ...found.verdict, canaries },
-    reasons: [...found.reasons, ...(reason === undefined ? [] : [reason])],
+    reasons: [...found.reasons, ...(reason ? [reason] : [])],
     notes: [
       ...found.notes,
       ...noteDifference(found.mirror),
       ...sayDeferred(run),
       ...sayCanaries(run, canaries),
-      ...notes,
+      ...[note, unwritten].filter((one) => one !== undefined),
     ],
   };
   if (writes) {
@@ -128,7 +124,7 @@ interface Ended {
   counts: Awaited<ReturnType<typeof countPeople>> | undefined;
 }
 
-/** Stores the end of the run. Returns what all necessary work was done for. */
+/** Returns what all necessary work was done for. */
 function keep(results: RunResults, ended: Ended): RecordTypeName[] {
   const { run, parts, known, mirror } = results;
   const { summary } = ended;
@@ -162,7 +158,6 @@ function keep(results: RunResults, ended: Ended): RecordTypeName[] {
   return closeApprovals(results);
 }
 
-/** Stores the figures. Must be called within the transaction that stores the end of the run. */
 function keepFigures(run: RunContext, { summary, done, counts }: Ended): void {
   const { snapshot, clock, id } = run;
   const { figures, runs } = snapshot;
@@ -243,7 +238,7 @@ interface Done {
   reported: Reported | undefined;
   done: readonly JournalTally[];
   held: Record<GuardClass, number>;
-  /** What awaits approval, as problems. */
+  /** What awaits approval. */
   awaiting: readonly ListedProblem[];
   found: ProblemGroups;
 }
@@ -316,11 +311,7 @@ function summaryOf(results: RunResults, { reported, done, held, awaiting, found 
   };
 }
 
-function kindSummary(
-  results: RunResults,
-  kind: RecordTypeName,
-  done: readonly JournalTally[],
-): KindSummary & { invalid: number } {
+function kindSummary(results: RunResults, kind: RecordTypeName, done: readonly JournalTally[]) {
   const { run, tally, plan } = results;
   const { staging, guarded, recorded, problems } = run.snapshot;
   // Stale changes are not counted as planned.
@@ -379,7 +370,6 @@ function statusOf(
   return (unfinished && run.writes) || isUnlogged ? 'rejected' : 'done';
 }
 
-/** Returns the reasons why a run failed. `tally` counts the changes of the run. */
 function reasonsOf(results: RunResults, tally: readonly JournalTally[]): Problem[] {
   const { run, parts, breaker, failure } = results;
   const reasons = [...results.reasons, ...breaker.reasons()];
@@ -406,7 +396,6 @@ function reasonsOf(results: RunResults, tally: readonly JournalTally[]): Problem
   return reasons;
 }
 
-/** Returns a note for each setting that prevents changes, with the number of people affected. */
 export function sayStopped({ protect, optIns }: Record<Stop, number>): Problem[] {
   const people = (n: number): string => (n === 1 ? '1 person' : `${n} people`);
   const notes: Problem[] = [];
@@ -424,9 +413,7 @@ export function sayStopped({ protect, optIns }: Record<Stop, number>): Problem[]
   return notes;
 }
 
-// Groups all problems that a run has found by cause. The list of problems has a limit.
-
-/** Collects the problems that the summary counts, except for what awaits approval. */
+/** Groups all problems that the summary counts by cause, except for what awaits approval. */
 async function groupFound({ run, parts, known, mirror }: RunResults): Promise<ProblemGroups> {
   const { problems, ranges } = run.snapshot;
   const found = groupProblems();

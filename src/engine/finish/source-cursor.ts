@@ -41,12 +41,12 @@ export function loadCursor(
   return manner === contacts.manner ? { cursor } : { without: 'mapping-changed' };
 }
 
-/** Invalidates the cursor: a person with unfinished work may not change in the source again. */
+/** A person with unfinished work may not change in the source again. */
 export function invalidateCursor({ meta }: Snapshot): void {
   meta.set(name, spoilt);
 }
 
-/** Invalidates the cursor after a run about one person threw and had kept out another run. */
+/** Invalidates the cursor if a run about one person threw and had kept out another run. */
 export function invalidateCursorAfter(results: RunResults): void {
   const { run, begun } = results;
   if (!run.writes || onlyKey(run) === undefined || !overlapped(results)) return;

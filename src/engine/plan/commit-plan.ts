@@ -1,10 +1,8 @@
 /**
  * Writes what was decided: planned changes to the journal, and already known facts to the recorded
  * state. The do-not-contact list is written first, so that no opt-out is ever known only to the
- * snapshot.
- *
- * A large plan is mostly written in parts before the rest, so that the process stays responsive. If
- * the process dies halfway, the effect depends on what was being written:
+ * snapshot. A large plan is mostly written in parts before the rest; if the process dies while it
+ * writes
  *
  *   a part of the plan             the next run abandons it, and plans again
  *   records without any relation   are recorded as they were observed; all others wait
@@ -37,12 +35,12 @@ export async function yielding<T>(run: RunContext, taken: Steps<T>): Promise<T> 
   return value;
 }
 
-/** Writes a small plan without yielding, within a transaction of the caller. */
+/** Writes a small plan within a transaction of the caller. */
 export function commitNow(run: RunContext): void {
   withoutYielding(steps(run));
 }
 
-/** Writes the plan in steps. Each step is atomic. */
+/** Each step is atomic. */
 function* steps(run: RunContext, more?: () => void): Steps<Plan['changes']> {
   const { snapshot, doNotContact, clock, id } = run;
   const { staging, journal, ranges, transaction } = snapshot;
@@ -99,10 +97,9 @@ export function dropSuperseded(run: RunContext): void {
 }
 
 /**
- * Stores what the records of this reading state about each person, for the guards of later runs. It
- * comes after what the run withholds is stored, and before anything is sent: if the run is
- * interrupted, the next one knows what this one has read, and still knows what awaits approval.
- * People who were erased, under this address or as a record with these ids, are left out.
+ * Stores what the records of this reading state about each person, for the guards of later runs,
+ * except about the erased. It comes after what the run withholds is stored, and before anything is
+ * sent, so that an interrupted run leaves both.
  */
 export async function storeStated(
   run: RunContext,

@@ -33,7 +33,6 @@ const kind = 'contact';
 const pageOfKeys = 100;
 const recordedFields = ['id', 'ownership', 'body', 'shown', 'desired'] as const;
 
-/** Decides about all people that are candidates. */
 export async function decideChanges(deciding: DecidingPeople): Promise<void> {
   await decideCandidates(deciding.run, kind, {
     decide: (key) => void decidePerson(deciding, key),
@@ -90,7 +89,7 @@ export function decideAgain(
   return planned > 0;
 }
 
-/** Makes the decision for one person. Returns the number of planned changes. */
+/** Returns the number of planned changes. */
 export function decidePerson(deciding: DecidingPeople, key: Key): number {
   const { run, contacts, known } = deciding;
   const { meta, listNews } = run.snapshot;
@@ -135,20 +134,17 @@ function noteOpen({ undo }: RunContext, record: RecordName): void {
   );
 }
 
-/** What was decided about a record, and what is known of it. */
 interface Decided extends RecordName {
   /** The record's name in problems. */
   name: string;
   decision: Decision;
-  states: DecidedStates;
+  states: {
+    desired: readonly DesiredRow[];
+    recorded: RecordedRow | undefined;
+    sight: 'listed' | 'assumed';
+  };
   /** Whether the row to record depends on no other record. */
   isAlone: boolean;
-}
-
-interface DecidedStates {
-  desired: readonly DesiredRow[];
-  recorded: RecordedRow | undefined;
-  sight: 'listed' | 'assumed';
 }
 
 /** Stages a decision. Returns the number of changes that pass the gates of the run. */
@@ -166,17 +162,14 @@ export function stageDecision(deciding: Deciding, decided: Decided): number {
   if (decision.adopts) tally.adopted(of);
   for (const stop of decision.stoppedBy ?? []) tally.stopped(stop);
   const refused = run.undo ? [] : findRefused(deciding, decided);
-  return stageChanges(deciding, states, { changes, open: [], refused });
+  return stageChanges(deciding, states.desired, { changes, open: [], refused });
 }
 
 /** Stages the changes that pass the gates of the run. Returns their number. */
 function stageChanges(
   { run, onKeptBack }: Deciding,
-  { desired }: DecidedStates,
-  {
-    changes,
-    ...found
-  }: { changes: readonly Change[]; open: JournaledChange[]; refused: readonly Change[] },
+  desired: readonly DesiredRow[],
+  { changes, ...found }: { changes: readonly Change[] } & Omit<RunGateFacts, 'isQuarantined'>,
 ): number {
   const gateFacts: RunGateFacts = { ...found, isQuarantined: run.quarantined };
   const planned = changes.filter((change) => {
@@ -198,7 +191,7 @@ function decideUnknown(deciding: DecidingPeople, key: Key): void {
   const open = run.snapshot.journal.open(kind).filter((change) => change.key === key);
   const states = statesOf(run, { key, known });
   const { changes } = contacts.decide(states);
-  stageChanges(deciding, states, { changes, open, refused: [] });
+  stageChanges(deciding, states.desired, { changes, open, refused: [] });
 }
 
 /** Joins the fingerprints of the rows. A refused change is tried again when this changes. */
@@ -208,9 +201,9 @@ export function desiredFingerprint(desired: readonly { fingerprint: string }[]):
 }
 
 /**
- * Returns the refused changes that may not be sent again yet. Each waits until its record changes
- * or, for an opt-out, until its delay is over. Deletes the refusal of a change that is no longer
- * planned, but not merely because the record is absent from this listing.
+ * Returns the refused changes that wait: until the record changes or, for an opt-out, until its
+ * delay is over. Deletes the refusal of a change that is no longer planned, but not merely because
+ * the record is absent from this listing.
  */
 function findRefused(
   { run, tally }: Deciding,
@@ -282,9 +275,8 @@ export const runGates: readonly RunGate[] = [
 ];
 
 // Selects the records that need a decision: the few that differ from their recorded state. Among
-// them it finds channels that were deleted on the platform. A deleted channel looks as if all
-// members had unsubscribed from it together. That is one problem of the channel, not an opt-out by
-// each person.
+// them it finds deleted channels: one looks as if all members had unsubscribed together, which is
+// one problem of the channel, not an opt-out by each person.
 //
 //   people recorded in it,     of them without      result
 //   and listed                 a subscription
@@ -360,7 +352,7 @@ export async function countAbsences(
 const membersAtLeast = 10;
 const pageOfRows = 500;
 
-/** Returns a problem for each lost channel, by the selected candidates only. */
+/** Returns a problem for each lost channel, found among the candidates. */
 export async function findLostChannels(
   run: RunContext,
   channels: readonly string[],

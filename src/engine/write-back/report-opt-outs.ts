@@ -59,9 +59,8 @@ export interface Reported {
 }
 
 /**
- * Stores which opt-outs to report to the CRM, and reports them; a plan only counts them. Concludes
- * nothing from what the run could not read, but still reports what is waiting. Returns undefined if
- * this mirror, or this kind of run, reports nothing.
+ * Stores which opt-outs to report to the CRM, and reports them; a plan only counts them. Returns
+ * undefined if this mirror, or this kind of run, reports nothing.
  */
 export async function reportOptOuts(results: RunResults): Promise<Reported | undefined> {
   const { run, begun, known, failure: runFailure, options, tally } = results;
@@ -70,20 +69,16 @@ export async function reportOptOuts(results: RunResults): Promise<Reported | und
   if (!returns || !begun.contacts || run.stop.aborted) return undefined;
   const knowledge = findingsOf(known, kind);
   const conclusive = knowledge.certified && (knowledge.whole || isRecord(options.mode));
-  const finding: Finding = {
-    run,
-    optOuts: begun.contacts.optOuts,
-    returns,
-    known: knowledge,
-    conclusive,
-  };
+  const { optOuts } = begun.contacts;
+  const none: FoundOptOuts = { waiting: 0, leftOut: 0, doubtful: 0 };
+  const finding: Finding = { run, optOuts, returns, known: knowledge, conclusive, found: none };
   const key = onlyKey(run);
   const isRead = known.has(kind) && !runFailure && key !== '';
   const found = isRead ? await findOptOutsToReport(finding, key) : undefined;
   const before = optOutReports.counts({ kind });
   if (!writes) {
-    const none = { waiting: before.waiting, leftOut: 0, doubtful: 0 };
-    return { summary: { told: 0, rejected: before.rejected, ...(found ?? none) } };
+    const { rejected, waiting } = before;
+    return { summary: { told: 0, rejected, ...(found ?? { ...none, waiting }) } };
   }
   const { told, failure } = await deliverReports({ ...finding, tally }, key);
   const stuckBefore = stuckIn(snapshot);
@@ -117,6 +112,7 @@ interface Finding {
   known: Findings;
   /** Whether a record that was not read does not exist, of all or of the given person. */
   conclusive: boolean;
+  found: FoundOptOuts;
 }
 
 interface FoundOptOuts {
@@ -127,25 +123,15 @@ interface FoundOptOuts {
   doubtful: number;
 }
 
-/** The next step for one opt-out; `waits` is 1 if the opt-out then waits to be reported. */
-interface Step {
-  waits: 0 | 1;
-  leftOut?: boolean;
-  doubtful?: boolean;
-  write?(): void;
-}
-
 /** A range is this small because each person in it needs a dozen queries. */
 const peopleAtOnce = 500;
 
 const isOpen = new Set(['planned', 'unknown', 'sent']);
-const isUnsettled = new Set(['planned', 'unknown', 'rejected']);
 
 /** Stores what to report to the CRM, for one person or for all people. A plan only counts it. */
 async function findOptOutsToReport(finding: Finding, key: Key | undefined): Promise<FoundOptOuts> {
-  const { run, optOuts } = finding;
+  const { run, optOuts, found } = finding;
   const { optOutReports, ranges, transaction } = run.snapshot;
-  const found: FoundOptOuts = { waiting: 0, leftOut: 0, doubtful: 0 };
   const look = (keys: RecordRange | RecordName): void => {
     const isErased = run.doNotContact.erased() ?? (() => false);
     const rows = new Map(optOutReports.of(keys).map((row) => [nameOf(row), row]));
@@ -157,34 +143,23 @@ async function findOptOutsToReport(finding: Finding, key: Key | undefined): Prom
     if (!run.writes) for (const row of optOutReports.noted(keys)) left.set(row.key, row);
     const facts = run.facts.known();
     const people = [
-      ...[...left.values()].map((row) => ({
-        key: row.key,
-        outs: optOuts.recorded(row, facts),
-      })),
+      ...[...left.values()].map((row) => ({ key: row.key, outs: optOuts.recorded(row, facts) })),
       ...barred.map((one) => remembered(finding, one.key)),
     ];
     const outs = people
       .filter((one) => !isErased(one.key) && !isBegun.has(one.key))
       .flatMap((one) => one.outs.map((out) => ({ email: one.key, ...out })))
       .flatMap((out) => idsOf(run, out.email).map((crmId) => ({ crmId, ...out })));
-    const steps = outs.map((out): Step => {
+    const writes = outs.map((out) => {
       const row = rows.get(nameOf(out));
       rows.delete(nameOf(out));
       const { cause } = out;
-      if (cause === 'doubtful') return doubtOf(finding, { ...out, cause: 'opt_out' }, row);
-      return stepOf(finding, { ...out, cause }, row);
+      if (cause === 'doubtful') return doubt(finding, { ...out, cause: 'opt_out' }, row);
+      return weigh(finding, { ...out, cause }, row);
     });
-    steps.push(...[...rows.values()].map((row) => endOf(finding, row)));
-    for (const { waits, leftOut, doubtful } of steps) {
-      found.waiting += waits;
-      if (leftOut) found.leftOut += 1;
-      if (doubtful) found.doubtful += 1;
-    }
-    const writes = steps.flatMap(({ write }) => write ?? []);
-    if (!run.writes || writes.length === 0) return;
-    transaction(() => {
-      for (const write of writes) write();
-    });
+    writes.push(...[...rows.values()].map((row) => weighLost(finding, row)));
+    const all = writes.filter((write) => write !== undefined);
+    if (run.writes && all.length > 0) transaction(() => all.forEach((write) => write()));
   };
   if (key !== undefined) look({ kind, key });
   else for await (const range of inTurns(run, ranges.ofKeys(kind, peopleAtOnce))) look(range);
@@ -225,48 +200,46 @@ function idsOf({ snapshot }: RunContext, key: Key): string[] {
 
 type One = Omit<OptOutReport, 'id'>;
 
-function stepOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step {
-  const { run, returns } = finding;
+/** What is to be stored about an opt-out, if anything. */
+type Write = (() => unknown) | undefined;
+
+/** Counts an opt-out if it waits or is left out, and returns what to store. */
+function weigh(finding: Finding, one: One, row: ReturnedRow | undefined): Write {
+  const { run, returns, found } = finding;
   const { optOutReports } = run.snapshot;
-  const at = run.clock.now();
-  const isWaiting = row !== undefined && isOpen.has(row.state);
   const verdict = verdictOn(finding, one);
-  if (verdict === 'unread' && row) return { waits: isWaiting ? 1 : 0 };
   // The next certified reading covers everybody who was missing from a failed one.
-  if (verdict === 'unread' && !finding.known.certified) return { waits: 0 };
-  if (verdict === 'needless') {
-    if (!row) return { waits: 0, write: () => add(finding, one, 'needless') };
-    if (row.state !== 'planned' && row.state !== 'rejected') return { waits: isWaiting ? 1 : 0 };
-    return { waits: 0, write: () => optOutReports.move(row.seq, 'needless', { at }) };
+  if (verdict === 'unread' && !row && !finding.known.certified) return undefined;
+  const isUntold = row?.state === 'planned' || row?.state === 'rejected';
+  if (verdict === 'needless' && !row) return () => add(finding, one, 'needless');
+  if (verdict === 'needless' && isUntold) return endNeedless(run, row);
+  if (verdict === 'tell' || !row) {
+    if (!returns.takes(one)) {
+      found.leftOut += 1;
+      return isUntold ? () => optOutReports.drop(row.seq) : undefined;
+    }
+    if (!row || row.state === 'needless') {
+      found.waiting += 1;
+      return () => {
+        if (row) optOutReports.drop(row.seq);
+        add(finding, one, 'planned');
+      };
+    }
   }
-  if (!returns.takes(one)) {
-    const isUntold = row?.state === 'planned' || row?.state === 'rejected';
-    return {
-      waits: 0,
-      leftOut: true,
-      ...(isUntold && { write: () => optOutReports.drop(row.seq) }),
-    };
-  }
-  if (!row) return { waits: 1, write: () => add(finding, one, 'planned') };
-  if (row.state !== 'needless') return { waits: isWaiting ? 1 : 0 };
-  const again = (): void => {
-    optOutReports.drop(row.seq);
-    add(finding, one, 'planned');
-  };
-  return { waits: 1, write: again };
+  if (isOpen.has(row.state)) found.waiting += 1;
+  return undefined;
+}
+
+function endNeedless({ snapshot, clock }: RunContext, { seq }: ReturnedRow): Write {
+  const at = clock.now();
+  return () => snapshot.optOutReports.move(seq, 'needless', { at });
 }
 
 /** Ends the report of an opt-out that has become doubtful. It is not reported to the CRM. */
-function doubtOf(finding: Finding, one: One, row: ReturnedRow | undefined): Step {
-  const { run } = finding;
-  const doubtful = verdictOn(finding, one) === 'tell';
-  if (!row || !isUnsettled.has(row.state)) return { waits: 0, doubtful };
-  const at = run.clock.now();
-  return {
-    waits: 0,
-    doubtful,
-    write: () => run.snapshot.optOutReports.move(row.seq, 'needless', { at }),
-  };
+function doubt(finding: Finding, one: One, row: ReturnedRow | undefined): Write {
+  if (verdictOn(finding, one) === 'tell') finding.found.doubtful += 1;
+  const isUnsettled = row && ['planned', 'unknown', 'rejected'].includes(row.state);
+  return isUnsettled ? endNeedless(finding.run, row) : undefined;
 }
 
 /** Stores an opt-out. Its id is stable while the snapshot knows its time, and names nobody. */
@@ -301,19 +274,16 @@ function verdictOn(
 }
 
 /** Ends a stored opt-out that was not found again, if there is no need to report it any more. */
-function endOf(finding: Finding, row: ReturnedRow): Step {
-  const { run } = finding;
+function weighLost(finding: Finding, row: ReturnedRow): Write {
+  const { run, found } = finding;
   const { recorded, optOutReports } = run.snapshot;
   const isRecorded = recorded.get(kind, row.email) !== undefined;
-  if (isRecorded && !isStillOut(finding, row)) {
-    return { waits: 0, write: () => optOutReports.drop(row.seq) };
-  }
+  if (isRecorded && !isStillOut(finding, row)) return () => optOutReports.drop(row.seq);
   const isUntold = row.state === 'planned' || row.state === 'rejected';
-  if (isRecorded || !isUntold || verdictOn(finding, row) !== 'needless') {
-    return { waits: isOpen.has(row.state) ? 1 : 0 };
-  }
-  const at = run.clock.now();
-  return { waits: 0, write: () => optOutReports.move(row.seq, 'needless', { at }) };
+  if (!isRecorded && isUntold && verdictOn(finding, row) === 'needless')
+    return endNeedless(run, row);
+  if (isOpen.has(row.state)) found.waiting += 1;
+  return undefined;
 }
 
 /** Returns whether the person is currently unsubscribed and is known to have done it. */
@@ -331,7 +301,7 @@ function isStillOut(
   return outs.some((out) => out.channel === channel && out.cause !== 'doubtful');
 }
 
-/** The limits of one run. The rest waits for the next run. */
+/** The rest waits for the next run. */
 const mostTold = 1_000;
 const mostMs = 60_000;
 
@@ -371,7 +341,6 @@ async function deliverReports(
   return { told };
 }
 
-/** Yields the opt-outs that are due, a request at a time, within the limits of one run. */
 function* batchesOf(
   { run, returns }: ReportDelivery,
   { key, endsAt }: { key: Key | undefined; endsAt: number },
@@ -414,9 +383,9 @@ async function tellSome(
 }
 
 /**
- * Reports a batch and returns how many opt-outs the CRM accepted. Drops opt-outs of people who are
- * subscribed again, and opt-outs that the CRM no longer accepts. Skips opt-outs that another run
- * has taken. Throws the failure after storing it.
+ * Reports a batch and returns how many opt-outs the CRM accepted. Drops those of people who are
+ * subscribed again, and those that the CRM no longer takes; skips those that another run has taken.
+ * Throws the failure after storing it.
  */
 async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]): Promise<number> {
   const { run, returns, tally } = delivery;

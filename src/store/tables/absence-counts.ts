@@ -28,12 +28,11 @@ const isNamed = (of: string) => `exists (
   select 1 from temp.desired d where d.kind = @kind and d.key = ${of}.key
     and (d.presence = 'present' or d.reason is not null))`;
 
-/** Select the recorded records that belong to this mirror, and those with an opt-in. */
 const isOwned = `r.ownership <> 'noted' and r.id is not null`;
 const hasOptIn = `select 1 from json_each(r.body, '$.channels') c
   where c.value ->> 'is' = 'opt_in'`;
 
-/** Selects the staged records that are in scope; one flagged as gone is, too. */
+/** One that is flagged as gone is in scope, too. */
 const isInScope = `(d.presence <> 'outside' or d.reason is not null)`;
 
 /**
@@ -83,8 +82,7 @@ export function absencesIn(db: Statements) {
     ),
     /**
      * Counts the staged, complete reading as an absence of every recorded record in the range that
-     * it does not contain, except those in `but`. A reading with the same name as the previous one
-     * is not counted again.
+     * it does not contain. A reading with the same name as the previous one is not counted again.
      */
     count: db.run<RecordRange & Counted>(
       `insert into absence (kind, key, first_at, last_at, readings, reading,
@@ -100,17 +98,13 @@ export function absencesIn(db: Statements) {
              waited_ms + ${added}, iif(${isDue('readings + 1', `age_ms + ${added}`)}, 0, null))
          where reading <> @reading`,
     ),
-    /**
-     * Counts the recorded records of a range that the staged reading has not, or only out of scope,
-     * under this key or another, and whose absence was never counted.
-     */
+    /** Counts the recorded records of a range whose absence this reading is the first to show. */
     countNew: db.number<RecordRange>(countNewIn(`recorded r where ${inRange('r')}`)),
     /** The same, among those that were not found unchanged. */
     countNewOfRest: db.number<RecordRange>(countNewIn(restRecorded)),
     /**
-     * Counts the owned records with an absence, and those whose absence is due. Also returns how
-     * long the oldest record that may be deleted has waited; null if there is no such record. With
-     * `adopted`, adopted records may be deleted too.
+     * Counts the owned records with an absence, and those whose absence is due. `waitedMs`: of the
+     * oldest that may be deleted; with `adopted`, adopted records may be, too.
      */
     summary: db.only<
       { kind: RecordTypeName; adopted: boolean },
@@ -120,10 +114,7 @@ export function absencesIn(db: Statements) {
          max(iif(r.ownership = 'created' or @adopted, a.waited_ms, null)) waitedMs
        ${ownedAbsences}`,
     ),
-    /**
-     * Returns the owned records with an absence, in no particular order, and whether each has an
-     * opt-in and an absence that is not due yet.
-     */
+    /** The owned records with an absence. Waiting: with an opt-in and not due yet. */
     people: db.all<{ kind: RecordTypeName }, { key: Key; isWaiting: 0 | 1 }>(
       `select a.key, a.waited_ms is null and exists (${hasOptIn}) isWaiting ${ownedAbsences}`,
     ),
@@ -132,7 +123,7 @@ export function absencesIn(db: Statements) {
          marked_platform_at = coalesce(@platformAt, marked_platform_at)
        where kind = @kind and key = @key and waited_ms is not null`,
     ),
-    /** Drops the absences of records that the staged reading contains, or that are not recorded. */
+    /** Drops those of records that the staged reading contains, or that are not recorded. */
     dropNamed: db.run<{ kind: RecordTypeName }>(over),
     dropIfNamed: db.run<RecordName>(`${over} and key = @key`),
   };

@@ -23,14 +23,12 @@ interface Move {
   fix?: string | undefined;
 }
 
-/** The changes of one run, record type and phase. They are sent before the next phase begins. */
 interface PlanPart {
   run: string;
   kind: RecordTypeName;
   phase: number;
 }
 
-/** The number of changes of one record type, operation and state. */
 export interface ChangeTally {
   kind: RecordTypeName;
   op: Op;
@@ -63,9 +61,8 @@ const isOther = 'run not in (select value from json_each(?))';
  *   planned → sent → acked | rejected | stale | unknown
  *
  * `sent` is on disk before the request is sent. If the process is killed, or cannot store the
- * response (because of a full disk or a locked file), the next run marks the change as unknown.
- * Reading the record on the platform resolves `unknown`; a change that certainly did not happen
- * returns to planned.
+ * response, the next run marks the change as unknown. Reading the record on the platform resolves
+ * `unknown`; a change that certainly did not happen returns to planned.
  */
 export function changesIn(db: Statements) {
   const planned = `from change indexed by change_by_run
@@ -112,10 +109,7 @@ export function changesIn(db: Statements) {
        order by seq limit ${most})`,
   );
   return {
-    /**
-     * Adds a chunk of the staged plan, without the changes that guards withhold. `at` is when it
-     * was planned, in milliseconds since the epoch. Returns what it added.
-     */
+    /** Adds a chunk of the staged plan, without what guards withhold. Returns what it added. */
     adopt: db.all<Stretch & { run: string; at: number }, { kind: RecordTypeName; op: Op }>(
       `insert into change (run, ${carried}, state, planned_at, ${orderColumn})
        select @run, ${carried}, 'planned', @at, ${approvalsGiven}
@@ -127,7 +121,7 @@ export function changesIn(db: Statements) {
       `select ${columns} ${planned} and key = @key order by seq`,
       withoutNull,
     ),
-    /** Returns planned changes by key, for the next `count` keys after `after` that have any. */
+    /** By key, for the next `count` keys after `after` that have any. */
     plannedNext: (part: PlanPart & { after: Key; count: number }) =>
       Map.groupBy(plannedNext(part), ({ key }) => key),
     isPlanned: db.has<[RecordTypeName, Key]>(
@@ -154,32 +148,23 @@ export function changesIn(db: Statements) {
        where state in ('sent', 'unknown') and kind = ? order by seq`,
       withoutNull,
     ),
-    /**
-     * Marks sent changes as unknown, except those of the runs in `but`, which are in progress. The
-     * processes of other runs have ended, so nothing waits for their responses any more.
-     */
+    /** Marks sent changes as unknown, except those of the runs in `but`, which are in progress. */
     doubt: db.run<[RecordTypeName, but: readonly string[]]>(
       `update change indexed by change_open set state = 'unknown'
        where state in ('sent', 'unknown') and state = 'sent' and kind = ? and ${isOther}`,
     ),
     hasLeft: db.has<[RecordTypeName, but: readonly string[]]>(`select 1 ${leftPlanned} 1`),
-    /**
-     * Marks as stale up to 5,000 planned changes of runs other than those in `but`. Returns whether
-     * more may remain.
-     */
+    /** Marks some planned changes of other runs as stale. Returns whether more may remain. */
     abandon: (kind: RecordTypeName, at: number, but: readonly string[]) =>
       abandon(at, kind, but) === most,
     /**
-     * Counts the changes of a run by record type, operation and state, without those that a
-     * creation replaced. It yields chunk by chunk, so the same combination may occur several times.
+     * Counts the changes of a run without those that a creation replaced, chunk by chunk, so the
+     * same combination may occur several times.
      */
     *tally(run: string): Generator<JournalTally[]> {
       for (const stretch of chunks({ run })) yield tally({ run, ...stretch });
     },
-    /**
-     * Deletes up to 5,000 changes that were planned before `before` (epoch milliseconds) and are
-     * not open. Returns whether more may remain.
-     */
+    /** Deletes some changes that are not open and old. Returns whether more may remain. */
     prune: (before: number) => prune(before) === most,
   };
 }
@@ -226,10 +211,7 @@ export function runChangesIn(db: Statements) {
         const { run, undoes } = standing(laterRuns.decode(later), part.run) ?? {};
         return { ...row, later: run, isUndone: undoes === part.run, wasThere: wasThere === 1 };
       }),
-    /**
-     * Returns when the newest change of any run to a record was acknowledged, in milliseconds since
-     * the epoch; undefined if none was.
-     */
+    /** When the newest change of any run to a record was acknowledged, by our clock. */
     lastAt: db.value<[RecordTypeName, Key], number>(
       `select max(ended_at) from change indexed by change_by_key
        where kind = ? and key = ? and state = 'acked'`,
@@ -261,7 +243,6 @@ export const orderColumn = 'approvals_given';
 
 const name = 'approvals-given';
 
-/** An SQL expression: how many approvals and signatures have been given. */
 const approvalsGiven = `coalesce(
   (select cast(m.value as integer) from meta m where m.name = '${name}'), 0)`;
 

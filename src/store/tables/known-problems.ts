@@ -1,7 +1,6 @@
 /**
  * The known problems: of records that cannot be used, conflicts, and changes that the platform
- * rejected and that are stored for a later retry (parked). Below is how they are counted by what
- * they have in common, and how parked ones are listed and released.
+ * rejected and that are stored for a later retry (parked).
  */
 import { type Statements, withoutNull } from '../database/prepared-statements.ts';
 import { inRange, type RecordName, type RecordRange } from '../database/key-range.ts';
@@ -11,8 +10,8 @@ import type { DesiredRow, Key, RecordTypeName } from '../../domain/record.ts';
 import { storedJson } from '../../domain/stored-json.ts';
 import { unmanagedCauses, type UnmanagedCause } from '../../domain/unmanaged-people.ts';
 
+/** `but`: the keys to skip, because another run has taken over their records. */
 interface Others {
-  /** The keys to skip, because another run has taken over their records. */
   but: readonly Key[];
 }
 
@@ -67,7 +66,6 @@ interface RefusedOptOut extends UnreadableOptOut {
   retryAt: number;
 }
 
-/** A conflict; `since` is in milliseconds since the epoch. */
 interface Conflict {
   part: string;
   reason: string;
@@ -90,7 +88,6 @@ export interface CountedProblem extends Common {
   samples: { key: Key; place: string | null }[];
 }
 
-/** A known problem of one record; `since` is in milliseconds since the epoch. */
 export interface StoredProblem extends Common {
   key: Key;
   part: string;
@@ -112,14 +109,11 @@ const isNamed = `(
     select 1 from temp.strange s
     where s.kind = problem.kind and s.id = substr(problem.key, 4)))`;
 
-const inSql = (names: readonly string[]): string =>
-  `(${names.map((name) => `'${name}'`).join(', ')})`;
-const causes = inSql(Object.keys(unmanagedCauses));
-const protectedCauses = inSql(
-  Object.entries(unmanagedCauses).flatMap(([cause, { isProtected }]) =>
-    isProtected ? [cause] : [],
-  ),
-);
+const inSql = (these: readonly (readonly [cause: string, object])[]): string =>
+  `(${these.map(([cause]) => `'${cause}'`).join(', ')})`;
+const unmanaged = Object.entries(unmanagedCauses);
+const causes = inSql(unmanaged);
+const protectedCauses = inSql(unmanaged.filter(([, { isProtected }]) => isProtected));
 
 /** An SQL condition: nobody has acknowledged the problem. */
 const isHeard = "decided is not 'acknowledged'";
@@ -154,10 +148,9 @@ const isNoticed = (problem: string, noticed: string): string =>
     .join(' and ');
 
 /**
- * Stores the known problems, so that each is listed once and counted in every run. A change that
- * the platform rejected is stored for a later retry (parked): it is not sent again until the
- * desired fingerprint of its record differs from `desired`. Only an opt-out is sent again without
- * that, from `retryAt` on. All other problems have no `desired`; they are deleted by the first run
+ * Stores the known problems, so that each is listed once and counted in every run. A parked change
+ * is not sent again until the desired fingerprint of its record differs from `desired`; an opt-out
+ * also from `retryAt` on. All other problems have no `desired`, and are deleted by the first run
  * that does not find them again.
  */
 export function problemsIn(db: Statements) {
@@ -188,10 +181,7 @@ export function problemsIn(db: Statements) {
     get: ({ target = '', ...name }: Name) => get({ ...name, target }),
     put: (problem: RecordProblem & Name & KnownProblem & { run: string }) =>
       put({ ...problem, ...problemColumns(problem), target: problem.target ?? '' }),
-    /**
-     * Stores the invalid records and conflicts that `run` noticed in a range. `at` is the time from
-     * which new ones are known, in milliseconds since the epoch.
-     */
+    /** Stores the invalid records and conflicts that `run` noticed in a range. */
     adopt: db.run<RecordRange & { run: string; at: number }>(
       `insert into problem (${noticedColumns}, since, run)
        select ${noticedColumns}, @at, @run from temp.noticed
@@ -213,20 +203,17 @@ export function problemsIn(db: Statements) {
     countParked: db.number<[RecordTypeName]>(
       'select count(distinct key) from problem where kind = ? and desired is not null',
     ),
-    /** Deletes the problems of a range that this run did not notice and that are not parked. */
+    /** Those of a range that this run did not notice and that are not parked. */
     forgetUnnoticed: db.run<RecordRange & Others>(`${unnoticed} and ${others}`),
-    /** Deletes those of them whose records are in this run's incremental reading. */
+    /** Those of them whose records are in this run's incremental reading. */
     forgetUnnoticedNamed: db.run<RecordRange & Others>(`${unnoticed} and ${others} and ${isNamed}`),
     forgetUnnoticedOf: db.run<RecordName>(`${unnoticed} and kind = @kind and key = @key`),
     /**
-     * Deletes the parked problems of records that are no longer in the source. Rejected changes
-     * that the absence itself caused are kept, and so are opt-outs, which only a decision deletes.
+     * The parked problems of records that are no longer in the source; not changes that the absence
+     * itself caused, nor opt-outs, which only a decision deletes.
      */
     dropUnnamed: db.run<Others & { kind: RecordTypeName }>(unnamed),
-    /**
-     * Deletes, after an incremental reading, only those of former keys of records that the reading
-     * has under another key.
-     */
+    /** Of these, only former keys of records that the reading has under another key. */
     dropRenamed: db.run<Others & { kind: RecordTypeName }>(
       `${unnamed} and exists (
          select 1 from twin t join temp.staged s on s.kind = t.kind and s.id = t.id
@@ -237,9 +224,8 @@ export function problemsIn(db: Statements) {
 }
 
 /**
- * Counts problems by what they have in common, without those that an operator has acknowledged. All
- * problems of a record are in the same range. A record counts once, even if several of its channels
- * have the problem.
+ * Counts problems by what they have in common, without those that an operator has acknowledged. A
+ * record counts once, even if several of its channels have the problem.
  */
 function problemCountsIn(db: Statements) {
   const within = inRange('problem');
@@ -260,13 +246,12 @@ function problemCountsIn(db: Statements) {
   const order = 'order by key, class, part';
   return {
     noticed: counting('temp.noticed', `${inRange('noticed')} and ${isNoticedHeard}`),
-    /** Counts the changes that the platform refused before, of all records or of one. */
     parked: counting('problem', `${within} and desired is not null`),
     parkedOf: counting<RecordName>(
       'problem',
       'kind = @kind and key = @key and desired is not null',
     ),
-    /** Counts the other known problems of records that an incremental reading does not contain. */
+    /** Those that are not parked, of records that an incremental reading does not contain. */
     unread: counting(
       'problem',
       `${within} and desired is null and not ${isNamed} and ${isHeard}
@@ -284,10 +269,9 @@ function problemCountsIn(db: Statements) {
 const refused = 'desired is not null and retry_at is not null';
 const refusedColumns = 'kind, key, part, reason, fix, attempts, retry_at retryAt, since';
 
-/** Counts and lists the known problems of all records, and releases the parked ones. */
 export function retryLaterIn(db: Statements) {
   return {
-    /** Counts the records with a problem, by record type, class, and whether it is parked. */
+    /** Counts the records with a problem. */
     counts: db.all<
       [],
       { kind: RecordTypeName; class: ProblemClass; parked: 0 | 1; n: number; since: number }
@@ -295,24 +279,22 @@ export function retryLaterIn(db: Statements) {
       `select kind, class, desired is not null parked, count(distinct key) n, min(since) since
        from problem where ${isHeard} group by kind, class, parked`,
     ),
-    /** Returns up to `count` opt-outs that the platform rejected, oldest first. */
     refusedOptOuts: db.all<[count: number], RefusedOptOut>(
       `select ${refusedColumns} from problem
        where ${refused} order by since, key, part limit ?`,
     ),
     countRefusedOptOuts: db.number<[]>(`select count(*) from problem where ${refused}`),
-    /** Returns the conflicts that concern a whole part (a channel); the key is the part. */
+    /** The conflicts that concern a whole part (a channel); the key is the part. */
     parts: db.all<[RecordTypeName], Conflict>(
       `select part, reason, fix, since from problem
        where kind = ? and class = 'conflict' and key = part order by since, part`,
     ),
-    /** Returns up to `count` conflicts of records, oldest first. */
     conflicts: db.all<[RecordTypeName, count: number], Conflict & { key: Key }>(
       `select key, part, reason, fix, since from problem
        where kind = ? and class = 'conflict' and key <> part and ${isHeard}
        order by since, key, part limit ?`,
     ),
-    /** Returns the records with a parked change that was released, or is due at `at` (epoch ms). */
+    /** The records with a parked change that was released, or is due at `at` (epoch ms). */
     due: db.values<[RecordTypeName, at: number], Key>(
       `select distinct key from problem
        where kind = ? and desired is not null and (retry_at <= ? or desired = '${released}')`,
@@ -320,7 +302,6 @@ export function retryLaterIn(db: Statements) {
     records: db.all<[], RecordName>(
       'select distinct kind, key from problem where desired is not null order by kind, key',
     ),
-    /** Counts the problems of records that this run's incremental reading does not contain. */
     countUnread: db.only<RecordRange, Omit<Unread, 'optOuts' | 'unreadable'>>(
       `select coalesce(sum(class = 'conflict' and key <> part), 0) conflicts,
          coalesce(sum(class = 'invalid'), 0) invalid,
@@ -328,7 +309,6 @@ export function retryLaterIn(db: Statements) {
          coalesce(sum(${refused}), 0) refused
        from problem where ${inRange('problem')} and ${isHeard} and not ${isNamed}`,
     ),
-    /** Returns up to 100 rejected opt-outs of such records, oldest first. */
     unreadOptOuts: db.all<[RecordTypeName], RefusedOptOut>(
       `select ${refusedColumns} from problem
        where kind = ? and ${refused} and not ${isNamed} order by since, key, part limit 100`,
@@ -345,7 +325,6 @@ export function retryLaterIn(db: Statements) {
   };
 }
 
-/** What an operator decides about unmanaged people. */
 type UnmanagedDecision = 'opt_out' | 'acknowledged';
 
 export interface UnmanagedPart {
@@ -423,9 +402,8 @@ const keysOf = (kind: string, key: string, id: string): string =>
   `select ${key} union select o.key from origin o where o.kind = ${kind} and o.id = ${id}`;
 
 /**
- * Finds the people who are subscribed through this mirror, and whose CRM record may state an
- * opt-out that cannot be read; and the records with an opt-out whose address cannot be read. A
- * person who is no longer subscribed does not count, even if the problem is still recorded.
+ * Finds the people who are still subscribed through this mirror, and whose CRM record may state an
+ * opt-out that cannot be read; and the records with an opt-out whose address cannot be read.
  */
 export function unreadableOptOutsIn(db: Statements) {
   const noted = `coalesce(

@@ -16,7 +16,6 @@ export interface ReturnedRow extends OptOutReport {
   endedAt: number | null;
 }
 
-/** When, in which run and why a report moves to another state; times as above. */
 interface Moved {
   at: number;
   run?: string | undefined;
@@ -27,16 +26,13 @@ interface Moved {
   tried?: boolean;
 }
 
-/** Selects at most `count` of the reports that are due at a time. */
 interface Due {
   kind: RecordTypeName;
   at: number;
   count: number;
 }
 
-/** The numbers of open reports, and when the oldest were planned; times as above. */
 interface ReturnCounts {
-  /** Reports in the states planned, sent and unknown. */
   waiting: number;
   waitingSince: number | null;
   rejected: number;
@@ -54,8 +50,8 @@ const isWaiting = "state in ('planned', 'sent', 'unknown')";
 const mayHaveLeft = `(instr(body, '"by":"platform"') > 0 or instr(body, '"left":true') > 0)`;
 
 /**
- * Stores the reports to the CRM about people who opted out on the platform: one row for each
- * opt-out and CRM id, from when the opt-out is first observed until the person resubscribes.
+ * Stores the reports to the CRM: one row for each opt-out on the platform and CRM id, from when the
+ * opt-out is first observed until the person resubscribes.
  *
  *   needless → planned → sent → acked | rejected | unknown
  *
@@ -103,7 +99,6 @@ function reportsIn(db: Statements) {
          order by key`,
       'noticed',
     ),
-    /** Adds a report; `at` is when the opt-out was first observed (epoch milliseconds). */
     add: db.run<OptOutReport & { kind: RecordTypeName; state: ReturnState; at: number }>(
       `insert into returned
          (kind, key, crm, part, id, cause, made_after, made_by, state, planned_at)
@@ -118,10 +113,7 @@ function reportsIn(db: Statements) {
        where kind = ? and state = 'sent' and state not in ('acked', 'needless')
          and run not in (select value from json_each(?))`,
     ),
-    /**
-     * Deletes reports about people who are no longer recorded, if they were acked, rejected or
-     * found needless before `before` (epoch milliseconds).
-     */
+    /** Deletes old reports that have ended, about people who are no longer recorded. */
     prune: db.run<[before: number]>(
       `delete from returned where state in ('acked', 'needless', 'rejected') and ended_at < ?
          and not exists (
@@ -160,7 +152,7 @@ function dueReportsIn(db: Statements) {
       `select distinct key from returned indexed by returned_open
        where ${isOpen} and state = 'rejected' order by key`,
     ),
-    /** Makes the rejected reports of a key due in the next run. Returns their number. */
+    /** Makes the rejected reports of a key due in the next run. */
     release: db.run<RecordName>(
       `update returned set retry_at = 0, attempts = 0
        where kind = @kind and key = @key and state = 'rejected'`,

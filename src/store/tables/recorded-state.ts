@@ -27,19 +27,16 @@ export function recordedIn(db: Statements) {
     put: db.run<RecordedRow>(
       `insert or replace into recorded (${recordedColumns}) values (${recordedValues})`,
     ),
-    /**
-     * Forgets how the platform last showed a record and what was decided, and nothing else. Returns
-     * the number of records.
-     */
+    /** Forgets how the platform last showed a record and what was decided, and nothing else. */
     reset: db.run<[RecordTypeName, Key]>(
       `update recorded set shown = '${resetMark}', desired = null where kind = ? and key = ?`,
     ),
-    /** Returns up to `most` keys of reset records that were not read since. It scans all rows. */
+    /** The reset records that were not read since. It scans all rows. */
     resets: db.values<[RecordTypeName, most: number], Key>(
       `select key from recorded where kind = ? and shown = '${resetMark}' order by key limit ?`,
     ),
     drop: db.run<[RecordTypeName, Key]>('delete from recorded where kind = ? and key = ?'),
-    /** Returns at most `most` records with a platform id, spread evenly over all keys. */
+    /** Records with a platform id, spread evenly over all keys. */
     sample: db.all<{ kind: RecordTypeName; most: number }, { key: Key; id: string }>(
       `select min(key) key, id from (
          select key, id, ntile(cast(@most as integer)) over (order by key) part
@@ -98,17 +95,14 @@ function originsIn(db: Statements) {
          where r.kind = @kind and r.key = @key)
        order by key`,
     ),
-    /**
-     * Stores the key of every source id in a range of ids, if the record is recorded. `since` is
-     * the time from which the key is known, in milliseconds since the epoch.
-     */
+    /** Stores the key of every source id in a range of ids, if the record is recorded. */
     adoptOrigins: db.run<RecordRange & { since: number }>(
       `insert or ignore into origin (kind, id, key, since)
        select s.kind, s.id, s.key, @since from temp.strange s
          join recorded r on r.kind = s.kind and r.key = s.key
        where ${inRange('s', 'id')}`,
     ),
-    /** Returns whether another source id was stored for this key after this one. */
+    /** Whether another source id was stored for this key after this one. */
     hasLaterOrigin: db.has<[RecordTypeName, id: string, Key]>(
       `select 1 from origin first join origin o indexed by origin_by_key
          on o.kind = first.kind and o.key = first.key and o.since > first.since
@@ -138,10 +132,7 @@ function platformIdsIn(db: Statements) {
        where kind = ? and id = ? and key <> ? limit 1`,
       withoutNull,
     ),
-    /**
-     * Returns all rows with other keys that have this platform id, or had it before they were
-     * renamed.
-     */
+    /** The rows with other keys that have this platform id, or had it before a renaming. */
     everOfId: db.all<{ kind: RecordTypeName; id: string; notKey: Key }, RecordedRow>(
       `select ${columnsOf('r')} from recorded r indexed by recorded_by_id
        where r.kind = @kind and r.id = @id and r.key <> @notKey
@@ -153,7 +144,6 @@ function platformIdsIn(db: Statements) {
       withoutNull,
     ),
     countUnlisted: db.number<RecordRange>(`select count(*) ${unlisted}`),
-    /** Returns up to `most` of these rows in key order, without the first `from` rows. */
     unlisted: db.all<RecordRange & { from: number; most: number }, RecordedRow>(
       `select ${columnsOf('r')} ${unlisted} order by r.key limit @most offset @from`,
       withoutNull,

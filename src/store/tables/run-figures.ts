@@ -72,21 +72,21 @@ export function figuresIn(db: Statements) {
      values (@run, @at, @mode, @ms, @requests, @refused, @used, @proofMs, @changed, @changes,
        @people)`,
   );
-  const pruneRuns = db.run<[before: number]>('delete from run_figures where at < ?');
-  const pruneRoutes = db.run<[before: number]>('delete from route_figures where at < ?');
-  const pruneDays = db.run<[before: number]>(`delete from opt_out_day where day < ${dayOf('?')}`);
+  const old = ['run_figures where at < ?', 'route_figures where at < ?'];
+  const prunes = [...old, `opt_out_day where day < ${dayOf('?')}`].map((these) =>
+    db.run<[before: number]>(`delete from ${these}`),
+  );
   return {
     add: ({ people, ...figures }: RunFigures) =>
       add({ ...figures, people: people && peopleCounts.encode(people) }),
     addRoute: db.run<RouteFigures>(
       'insert or replace into route_figures values (@at, @route, @sent, @most, @windowMs)',
     ),
-    /** Returns the `changes` of a run, or undefined if none are stored. */
     changesOf: db.one<[run: string], readonly ChangeTally[], { changes: string }>(
       'select changes from run_figures where run = ?',
       ({ changes }) => tallies.decode(changes),
     ),
-    /** Returns the `changes` of the newest runs of a mode that changed anything, newest first. */
+    /** Of the newest runs of a mode that changed anything, newest first. */
     lastChanges: db.all<
       [mode: string, count: number],
       { run: string; changes: RunFigures['changes'] },
@@ -162,11 +162,6 @@ export function figuresIn(db: Statements) {
        where changed > 0 and at >= max(unixepoch(@day) * 1000, @since)
          and at < unixepoch(@day, '+1 day') * 1000`,
     ),
-    /** Deletes the rows of runs that ended before `before`, and of the days before. */
-    prune(before: number): void {
-      pruneRuns(before);
-      pruneRoutes(before);
-      pruneDays(before);
-    },
+    prune: (before: number) => prunes.forEach((prune) => prune(before)),
   };
 }

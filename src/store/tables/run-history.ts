@@ -1,7 +1,4 @@
-/**
- * Stores the runs, and returns the outcomes of changes, the changes of one run, the history of a
- * record, and the keys of all tables that name records.
- */
+/** Stores the runs, and returns the outcomes of changes and the history of a record. */
 import {
   type RecordName,
   inRange,
@@ -37,12 +34,10 @@ export function isLater(run: KeptRun, other: KeptRun | undefined): boolean {
   return (run.number ?? 0) >= (other?.number ?? 0);
 }
 
-/** Selects runs; undefined selects all. */
+/** Selects runs; undefined selects all. Times are in milliseconds since the epoch. */
 export interface RunFilter {
   mode?: string | undefined;
-  /** The stored status, of which each one is selected. */
   statuses?: readonly string[] | undefined;
-  /** In milliseconds since the epoch: only those that began later. */
   since?: number | undefined;
   /** Whether only those are selected that planned a change, or did not end well. */
   isNews?: boolean;
@@ -54,7 +49,6 @@ const columns =
   'id, number, mode, status, plan, started_at startedAt, ended_at endedAt, summary, asked';
 const newestFirst = 'order by number desc, started_at desc, id desc';
 
-/** Records when runs start and how they end. */
 export function runsIn(db: Statements) {
   // Only the runs that are returned are read with their summaries.
   const newest = db.all<Required<RunFilter> & { count: number; isNews: boolean }, KeptRun>(
@@ -87,15 +81,13 @@ export function runsIn(db: Statements) {
          select 1 from change indexed by change_by_run where run = run.id and state = 'acked')
        ${newestFirst} limit 1`,
     ),
-    /** Returns the newest runs that a filter selects, newest first. */
     newest: (count: number, filter: RunFilter = {}) => {
       const { mode, statuses, since, isNews = false, offset = 0 } = filter;
       return newest({ count, mode, statuses, since, isNews, offset });
     },
     /**
-     * Returns the newest full run of all record types that completed successfully with both
-     * readings certified, and that left nobody out. At its end, the platform matched what the CRM
-     * wanted.
+     * The newest full run of all record types that ended well with both readings certified, and
+     * that left nobody out: the platform matched what the CRM wanted.
      */
     proven: db.one<[], KeptRun>(
       `select ${columns} from run
@@ -105,10 +97,7 @@ export function runsIn(db: Statements) {
          and not exists (select 1 from json_each(run.summary, '$.deferred') d where d.value > 0)
        ${newestFirst} limit 1`,
     ),
-    /**
-     * Returns the mapping of the contacts in the newest completed run about all people except the
-     * run `but`; undefined if none states it.
-     */
+    /** The mapping of the contacts in the newest completed run about all people but this one. */
     lastMapping: db.value<[but: string], string>(
       `select asked ->> '$.mapping' mapping from run
        where mode in ('full', 'fast') and status in ('done', 'rejected', 'held') and id <> ?
@@ -146,7 +135,6 @@ const keptColumns = `kind, key, op, part, state, reason, fix, planned_at planned
   ${ofApproval('id')} approvedPlan, ${ofApproval('decided_by')} approvedBy,
   ${ofApproval('reason')} approvedFor`;
 
-/** Returns the outcomes of changes; the journal itself is in journal.ts. */
 export function outcomesIn(db: Statements) {
   return {
     /** Returns the changes of a run, most urgent states first, opt-outs before other changes. */
@@ -157,7 +145,6 @@ export function outcomesIn(db: Statements) {
          when 'planned' then 3 when 'stale' then 4 else 5 end, op <> 'opt_out', seq limit ?`,
     ),
     ofRun: changesOfRun(db),
-    /** `since` is when the oldest was sent, in milliseconds since the epoch. */
     countOpen: db.all<[], { state: 'sent' | 'unknown'; n: number; since: number | null }>(
       `select state, count(*) n, min(sent_at) since from change indexed by change_open
        where state in ('sent', 'unknown') group by state`,
@@ -211,7 +198,6 @@ function changesOfRun(db: Statements) {
   };
 }
 
-/** Returns what the snapshot contains about single records. */
 export function historyIn(db: Statements) {
   return {
     keys: keysIn(db),
@@ -232,10 +218,7 @@ export function historyIn(db: Statements) {
   };
 }
 
-/**
- * Yields every key that occurs in any table of the snapshot. It reads one range of them at a time:
- * a caller may pause, and other statements may run.
- */
+/** Yields every key of the snapshot, a range at a time, so that other statements may run. */
 function keysIn(db: Statements) {
   const tables = ['recorded', 'origin', 'problem', 'change', 'stated', 'hold'];
   const ranges = rangesBy(db, { column: 'key', of: tables, where: 'kind = @kind' });

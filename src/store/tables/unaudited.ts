@@ -24,7 +24,7 @@ interface ChangeOutcome {
   request: string | undefined;
 }
 
-/** The changes of a record type without an answer, except those of the runs in progress (`but`). */
+/** Except those of the runs in progress (`but`). */
 interface Unanswered {
   kind: RecordTypeName;
   at: number;
@@ -36,10 +36,6 @@ interface NewEntry {
   entry: string;
   key: Key | null;
   at: number;
-}
-
-interface Writer {
-  writer: string | undefined;
 }
 
 /** One remembered outcome, with its change, or one entry. */
@@ -69,27 +65,25 @@ export interface UnauditedRow {
  */
 export function unauditedIn(db: Statements) {
   const writer = db.value<[], string>('select lower(hex(randomblob(6)))')();
-  const addOutcome = db.run<ChangeOutcome & { seq: number } & Writer>(
+  const addOutcome = db.run<ChangeOutcome & { seq: number; writer: string | undefined }>(
     `insert into unaudited (writer, at, change, outcome, status, request, key)
      select @writer, @at, seq, @outcome, @status, @request, key from change
      where seq = @seq and sent_at is not null`,
   );
-  const addUnanswered = db.run<Unanswered & Writer>(
+  const addUnanswered = db.run<Unanswered & { writer: string | undefined }>(
     `insert into unaudited (writer, at, change, outcome, key)
      select @writer, @at, seq, 'unknown', key from change indexed by change_open
      where state in ('sent', 'unknown') and state = 'sent' and kind = @kind
        and run not in (select value from json_each(@but))`,
   );
-  const addEntry = db.number<NewEntry & Writer>(
+  const addEntry = db.number<NewEntry & { writer: string | undefined }>(
     `insert into unaudited (writer, at, key, entry) values (@writer, @at, @key, @entry)
      returning id`,
   );
   return {
     /** Remembers the outcome of a change that was sent. A change that never left is no write. */
     addOutcome: (seq: number, outcome: ChangeOutcome) => addOutcome({ ...outcome, seq, writer }),
-    /** Remembers that the changes that are marked as sent have no answer. */
     addUnanswered: (these: Unanswered) => addUnanswered({ ...these, writer }),
-    /** Remembers an entry. Returns its id. */
     addEntry: (entry: NewEntry) => addEntry({ ...entry, writer }),
     replaceEntry: db.run<[entry: string, id: number]>(
       'update unaudited set entry = ? where id = ?',
