@@ -6,8 +6,8 @@
  * later still reports them.
  *
  * If a run learns something while it applies changes, such as that a person has been removed from
- * the platform, it makes new decisions in a further round. Three rounds are applied at most; another
- * one only counts what is left.
+ * the platform, it makes new decisions in a further round. Three rounds are applied at most;
+ * another one only counts what is left.
  *
  * A run counts in how many readings, and for how long, people have been missing from the CRM. A
  * certified reading of a full run counts once if the source is still unchanged after the platform

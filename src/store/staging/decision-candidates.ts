@@ -44,19 +44,15 @@ const fastIn = (people: string): string => `insert or ignore into temp.candidate
 
 type Narrowed = RecordRange & { absent: boolean };
 
-/**
- * Selects the records that need a decision. SQL compares fingerprints, so that decisions are made
- * only for the few records that differ from their recorded, converged state.
- */
+/** Selects the records that need a decision: those that differ from their recorded state. */
 export function candidatesIn(db: Statements) {
   const clear = db.run<[kind: RecordTypeName | undefined]>(
     'delete from temp.candidate where kind = ifnull(?, kind)',
   );
   return {
     /**
-     * Adds the candidates of a range after the platform was listed. If `absent` is true, recorded
-     * records that are no longer in the source, or only as gone or out of scope, are candidates
-     * too.
+     * Adds the candidates of a range after the platform was listed. With `absent`, recorded records
+     * that are no longer in the source, or only as gone or out of scope, are candidates, too.
      */
     full: db.run<Narrowed>(
       `insert or ignore into temp.candidate (kind, key)

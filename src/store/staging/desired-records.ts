@@ -1,8 +1,7 @@
 /**
  * Stages what a run reads from the source: first each record with its form, or undecided until a
- * whole reading has shown what its columns hold; then sorted by key. Then reads these records, and
- * stores the ids of duplicates. Most of them share a few forms; each form is stored once, and the
- * records refer to it.
+ * whole reading has shown what its columns hold; then sorted by key. Most records share a few
+ * forms; each form is stored once, and the records refer to it.
  */
 import type { DesiredRow, Fault, Key, RecordTypeName } from '../../domain/record.ts';
 import { storedJson } from '../../domain/stored-json.ts';
@@ -11,7 +10,6 @@ import { unchangedIn } from './unchanged-records.ts';
 import { inRange, isStaged, type RecordRange } from '../database/key-range.ts';
 import { manyIn, type Statements, withoutNull } from '../database/prepared-statements.ts';
 
-/** Prepares the statements about the records that one run has read from a source. */
 export function desiredIn(db: Statements) {
   const forms = formsIn(db);
   const stageOne = db.run<[RecordTypeName, string, number, string, string, form: number]>(
@@ -95,9 +93,7 @@ interface Form {
   form: number;
 }
 
-/**
- * The maximum number of cached forms; with times of consent, each person may have a different form.
- */
+/** Of the cache. With times of consent, each person may have a form of their own. */
 const mostForms = 10_000;
 
 function formsIn(db: Statements) {
@@ -135,10 +131,11 @@ function undecidedIn(db: Statements) {
   const keep = db.run<[RecordTypeName, row: string]>(
     'insert into temp.undecided (kind, row) values (?, ?)',
   );
-  const first = db.all<[RecordTypeName, count: number], { seq: number; row: string }>(
-    'select seq, row from temp.undecided where kind = ? order by seq limit ?',
+  const take = db.all<[RecordTypeName, count: number], { seq: number; row: string }>(
+    `delete from temp.undecided where seq in (
+       select seq from temp.undecided where kind = ? order by seq limit ?)
+     returning seq, row`,
   );
-  const drop = db.run<[seq: number]>('delete from temp.undecided where seq = ?');
   return {
     /** Keeps records whose meaning depends on the other values of their columns. */
     keepUndecided(rows: readonly DesiredRow[]): void {
@@ -146,10 +143,9 @@ function undecidedIn(db: Statements) {
     },
     /** Removes up to `count` of these records, in the order of the reading, and returns them. */
     takeUndecided: (kind: RecordTypeName, count: number): DesiredRow[] =>
-      first(kind, count).map(({ seq, row: kept }) => {
-        drop(seq);
-        return undecidedRow.decode(kept);
-      }),
+      take(kind, count)
+        .toSorted((a, b) => a.seq - b.seq)
+        .map(({ row }) => undecidedRow.decode(row)),
   };
 }
 
@@ -178,16 +174,15 @@ function namingIn(db: Statements) {
   return {
     /**
      * Also stages an invalid record under every key that its id was last observed with, so that no
-     * person counts as absent because of it. If the record has a key of its own, keys that other
-     * records have are left to those records. The added rows follow the `count` records of the
-     * reading.
+     * person counts as absent because of it. A record with a key of its own leaves to others the
+     * keys that they have. The added rows follow the `count` records of the reading.
      */
     nameByOrigin(kind: RecordTypeName, count: number): void {
       named({ kind, count });
       nameless({ kind });
       strangers({ kind });
     },
-    /** Drops the records that have no address and were never known. Returns their number. */
+    /** Drops the records that have no address and were never known. */
     skipUnknown: db.run<[RecordTypeName]>(
       `delete from temp.staged
        where kind = ? and key = '' and no_address and reason is not null`,
@@ -220,10 +215,7 @@ function sharedIn(db: Statements) {
        where o.kind = a.kind and o.id = a.id and ${isStaged('o')}) > 1`,
   );
   return {
-    /**
-     * Notes the records of a range whose id was never observed with this key; every other record is
-     * found through its origin. It must be called first.
-     */
+    /** Notes the records whose id was never observed with this key. It must be called first. */
     noteStrange: db.run<RecordRange>(
       `insert or ignore into temp.strange (kind, id, key)
        select kind, id, key from temp.staged s
@@ -235,15 +227,12 @@ function sharedIn(db: Statements) {
       `insert or ignore into temp.strange (kind, id, key)
        select kind, id, key from temp.staged where kind = ? and key = '' and id <> ''`,
     ),
-    /**
-     * Finds, within a range of ids, those that several addresses share. An unreadable address
-     * counts as one of them.
-     */
+    /** Finds the ids that several addresses share. An unreadable address counts as one of them. */
     findSharedIds(range: RecordRange): void {
       sharedStrange(range);
       sharedKnown(range);
     },
-    /** Finds the same among the ids of staged records that no other range of ids has. */
+    /** The same among the ids of staged records that no other range of ids has. */
     findSharedStrange: sharedStrange,
     /** Finds, within a range of keys, the other ids of staged records that several keys have. */
     findSharedStaged: db.run<RecordRange>(
@@ -319,7 +308,6 @@ function readingIn(db: Statements, { stageKey, stageId }: Unchanged) {
       stageKey(key);
       return desired(kind, key);
     },
-    /** Returns the ids of the records with this key, each once; skips records without an id. */
     idsOf(kind: RecordTypeName, key: Key): string[] {
       stageKey(key);
       return idsOf(kind, key);
@@ -366,9 +354,8 @@ export interface DuplicateCounts {
 
 /**
  * Stores ids of source records by key if the table `origin` does not show them: those of several
- * records with one key, and of records that are not recorded. If one record of a key is read, the
- * others must be read too, because another record may state an opt-out or may be gone, even if it
- * is older than the record that opts in.
+ * records with one key, and of records that are not recorded. Whoever reads one record of a key
+ * must read the others, too: one of them may state an opt-out.
  */
 export function duplicatesIn(db: Statements) {
   // A record that is also staged under another key is counted under its own.
@@ -376,10 +363,7 @@ export function duplicatesIn(db: Statements) {
     select 1 from temp.staged where kind = @kind and not again and ${those}
     group by key, id having count(distinct place) > 1)`;
   return {
-    /**
-     * Notes the duplicates that this run has read in a range of keys. Unless all are `done`, skips
-     * records that request something, because most of those are about to be recorded.
-     */
+    /** Unless all are `done`, skips records that request something: most are about to be recorded. */
     note: db.run<RecordRange & { done: boolean }>(
       `insert or ignore into twin (kind, key, id)
        select s.kind, s.key, s.id from temp.desired s

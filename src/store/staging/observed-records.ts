@@ -7,10 +7,7 @@ import { manyIn, type Statements, withoutNull } from '../database/prepared-state
 import { mostIndexed, observedIndexes } from './staging-tables.ts';
 import { inRange, type RecordRange } from '../database/key-range.ts';
 
-/**
- * The maximum number of rows without an index; indexing more of them would block other work for too
- * long.
- */
+/** Without an index; indexing more rows would block other work for too long. */
 const mostUnsorted = 100_000;
 /** Building another index takes just as long, so it starts this many rows later. */
 const apart = 10_000;
@@ -18,11 +15,7 @@ const apart = 10_000;
 const storedColumns =
   'kind, id, coalesce(alias, key) alias, body, fingerprint, created_at "createdAt"';
 
-/**
- * Prepares the statements about the platform records that one run has observed. A longer listing
- * has no indexes until it has ended or is very long; in the second case they are built and kept up
- * to date.
- */
+/** A longer listing has no indexes until it has ended or is very long. */
 export function observedIn(db: Statements) {
   const columns = ['kind', 'id', 'key', 'body', 'fingerprint', 'created_at', 'alias'];
   const insert = manyIn(db, 'insert into temp.observed', columns);
@@ -57,15 +50,8 @@ export function observedIn(db: Statements) {
       add(rows);
     },
     /** The steps that index the listing. Each must run once the listing has ended or failed. */
-    sortings: observedIndexes.map(
-      ({ make }) =>
-        () =>
-          db.exec(make),
-    ),
-    /**
-     * If a row was listed several times, keeps only the last one. Call it after indexing, for each
-     * range of ids.
-     */
+    sortings: observedIndexes.map(({ make }) => db.exec.bind(db, make)),
+    /** Of a row that was listed several times, keeps the last one. Call it after indexing. */
     forgetRelisted: db.run<RecordRange>(
       `delete from temp.observed where seq in (
          select o.seq from (
@@ -73,10 +59,7 @@ export function observedIn(db: Statements) {
            group by id having count(*) > 1) again
          cross join temp.observed o on o.kind = @kind and o.id = again.id and o.seq < again.last)`,
     ),
-    /**
-     * Gives every listed record the key that it has in the source, found by the recorded id or
-     * otherwise by name.
-     */
+    /** Gives every listed record its key in the source, found by the recorded id or by name. */
     resolveKeys: db.run<{ kind: RecordTypeName }>(
       `update temp.observed set alias = coalesce(alias, key), key = coalesce(
          (select r.key from recorded r cross join temp.staged s on s.kind = r.kind and s.key = r.key
@@ -141,17 +124,13 @@ export function observedIn(db: Statements) {
   };
 }
 
-/** Records of one sort: how many, and the first of them. */
 export interface Drifted {
   count: number;
   /** Keys or names; of contacts that are not ours, ids of the platform. */
   records: string[];
 }
 
-/**
- * Finds what a listing shows that is not the mirror's, or that the mirror misses: what was listed,
- * compared with what is recorded and with the source. `most`: to name at most.
- */
+/** Finds what a listing shows that is not the mirror's, or that the mirror misses. */
 export function platformDriftIn(db: Statements) {
   const ours = `select 1 from recorded r where r.kind = o.kind and r.ownership <> 'noted'`;
   // A contact that was ours under another address, as it is recorded before and after a run.

@@ -1,10 +1,5 @@
 /** An index of a staging table that may have very many rows. */
-interface BulkIndex {
-  make: string;
-  drop: string;
-}
-
-function bulkIndex(name: string, of: string): BulkIndex {
+function bulkIndex(name: string, of: string) {
   return {
     make: `create index if not exists temp.${name} on ${of};`,
     drop: `drop index if exists temp.${name};`,
@@ -12,19 +7,14 @@ function bulkIndex(name: string, of: string): BulkIndex {
 }
 
 /**
- * The maximum number of rows that are added to a table with its indexes. Building an index for all
- * rows of a larger table together takes a fraction of the time of updating it row by row. A change
- * of indexes makes SQLite compile every statement anew, which for few rows takes longer than the
- * work on them.
+ * The most rows that are added to a table with its indexes. To build the index of a larger table at
+ * the end takes a fraction of the time; but a change of indexes makes SQLite compile every
+ * statement anew, which for few rows takes longer than the work on them.
  */
 export const mostIndexed = 2_000;
 
-/**
- * The indexes of `observed` contain every column that a listing is filtered by, so a query need not
- * read rows for that. `kind` comes second, because sorting is fastest by a column whose values
- * differ.
- */
-export const observedIndexes: readonly BulkIndex[] = [
+/** They cover what a listing is filtered by. Sorting is fastest by a column whose values differ. */
+export const observedIndexes = [
   bulkIndex('observed_by_id', 'observed (id, kind, created_at)'),
   bulkIndex('observed_by_key', 'observed (key, kind, fingerprint)'),
 ];

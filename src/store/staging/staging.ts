@@ -1,8 +1,6 @@
 /**
- * Stages what a run has read and decided, until the plan is committed. It is stored in temporary
- * tables, so that neither memory use nor the snapshot grows with the readings. After the
- * plan come what is noted beside it, what is undecided again, the news for the do-not-contact list,
- * and what is reverted between two slices of a run.
+ * Stages what a run has read and decided, until the plan is committed, in temporary tables, so that
+ * neither memory use nor the snapshot grows with the readings.
  */
 import { type Statements, withoutNull } from '../database/prepared-statements.ts';
 import type { Change, Op } from '../../domain/change.ts';
@@ -29,7 +27,6 @@ import {
   problemColumns,
 } from '../tables/known-problems.ts';
 
-/** Prepares the statements of the staging tables. */
 export function stagingIn(db: Statements) {
   const desired = desiredIn(db);
   const observed = observedIn(db);
@@ -144,7 +141,6 @@ function notedIn(db: Statements) {
       `insert or replace into temp.noted (${recordedColumns}, alone)
        values (${recordedValues}, @alone)`,
     ),
-    /** Records the noted rows of a range whose decisions did not depend on other records. */
     adoptAlone(range: RecordRange): void {
       adoptAlone(range);
       forgetAlone(range);
@@ -170,10 +166,7 @@ function notedIn(db: Statements) {
 
 const listRemark = storedJson<ListRemark>('a change to the do-not-contact list');
 
-/**
- * Stages the changes to the do-not-contact list from the decisions of one round, so that memory use
- * does not grow with the number of people.
- */
+/** Stages the changes to the do-not-contact list from the decisions of one round. */
 export function listNewsIn(db: Statements) {
   const add = db.run<[body: string]>('insert into temp.remarked (body) values (?)');
   return {
@@ -206,10 +199,7 @@ export function slicingIn(db: Statements) {
   );
   return {
     hasPlanned: db.has<[run: string, RecordTypeName]>(`select 1 ${those} 1`),
-    /**
-     * Deletes some thousands of planned changes that were not sent. Returns whether more may
-     * remain.
-     */
+    /** Deletes some planned changes that were not sent. Returns whether more may remain. */
     withdraw: (run: string, kind: RecordTypeName) => withdraw(run, kind) === most,
     /** Makes the recorded state count for records that the run changed after listing them. */
     assumeDone(run: string, kind: RecordTypeName): void {

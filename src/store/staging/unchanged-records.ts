@@ -39,7 +39,6 @@ const mostPlaces = 60_000;
 
 const [unseen, seen, open] = [0, 1, 2];
 
-/** Only the form of a record: the same for all people who share it. */
 type Form = Pick<DesiredRow, 'body' | 'fingerprint' | 'wants' | 'presence'>;
 
 const formBody = storedJson<{
@@ -194,7 +193,6 @@ export function unchangedIn(db: Statements, stage: (row: DesiredRow, seq: number
     for (const key of keysOfId(kind, id)) openOne(people?.names.find(key));
   };
   return {
-    /** From now on, all records are compared in the staging tables. */
     clear(): void {
       people = undefined;
     },
@@ -220,7 +218,6 @@ export function unchangedIn(db: Statements, stage: (row: DesiredRow, seq: number
       if (!people) return;
       for (const id of sharedIds(range)) people.doubtfulIds.add(id);
     },
-    /** Ends the reading of the recorded people. */
     endRemembering(): void {
       if (!people) return;
       for (const key of matters.keys({ kind })) openOne(people.names.find(key));
@@ -252,7 +249,6 @@ export function unchangedIn(db: Statements, stage: (row: DesiredRow, seq: number
           addRest(others);
         };
     },
-    /** Counts the people who were seen, and those of them whose record requests something. */
     counts: () => ({ valid: people?.valid ?? 0, wanted: people?.wanted ?? 0 }),
     /** Whether `rest` and the staging tables have all that needs a look. */
     isCompared: () => people !== undefined,
@@ -297,7 +293,7 @@ function recordedReaderIn(db: Statements) {
   };
 }
 
-/** Adds a person. Returns whether it is settled. */
+/** Returns whether the person is settled, and added. */
 function settle(to: Settled, { key, id, form }: { key: Key; id: string; form: string }): boolean {
   const { names, numbers } = to;
   const number = numbers.get(form) ?? numbers.size;
@@ -308,7 +304,6 @@ function settle(to: Settled, { key, id, form }: { key: Key; id: string; form: st
   return true;
 }
 
-/** Selects the people about whom something is open. */
 function openMattersIn(db: Statements) {
   const of = 'where kind = @kind';
   const tables = { absence: 'null', problem: 'crm', twin: 'id', renamed: 'null' };

@@ -27,21 +27,20 @@ interface StoredReading {
   whole: boolean;
   /** Whether only records that were not found unchanged are staged. */
   ofRest: boolean;
-  /** The current time, in milliseconds since the epoch. */
   at: number;
   /** The hash of the mapping by which they were read. */
   mapping: string;
 }
 
-/** Selects the rows whose person is recorded as opted in: an SQL condition about a key and part. */
+/** The person is recorded as opted in. */
 const isIn = (key: string, part: string): string => `exists (
   select 1 from recorded r, json_each(r.body, '$.channels') m
   where r.kind = @kind and r.key = ${key} and m.key = ${part} and m.value ->> '$.is' = 'opt_in')`;
 
-/** Selects the channels from which a value that cannot be read may opt out. */
+/** A value that cannot be read may opt out of the channel. */
 const isUnread = `c.key in (select value from json_each(d.body, '$.unread'))`;
 
-/** Selects the fields that state an opt-out, of the channel `part` of a record with this form. */
+/** The fields that state an opt-out of a channel. */
 const outBy = (form: string, part: string): string => `iif(${form}.body ->> '$.outBy' is null, null,
   (select b.value from json_each(${form}.body, '$.outBy') b where b.key = ${part}.key))`;
 
@@ -67,7 +66,6 @@ const statements = (which: string): string => `
 
 const columns = 'kind, key, id, part, says, stated_by';
 
-/** The statements of the source's records, by record and part. */
 export function statedConsentsIn(db: Statements) {
   const optedOutBefore = `exists (
     select 1 from stated o indexed by stated_opt_out
@@ -104,10 +102,7 @@ export function statedConsentsIn(db: Statements) {
     `kind = @kind and key in (select u.key from temp.rest u where ${inRange('u')})`,
   );
   return {
-    /**
-     * Returns the parts for which one of these ids, or a record of this key, has opted out, or may
-     * have by this mapping.
-     */
+    /** The parts that one of these ids, or this key, has opted out of, or may have by the mapping. */
     optOutsOf: db.values<RecordName & { ids: readonly string[]; mapping: string }, string>(
       `select part from stated where kind = @kind and key = @key
          and (says = 'opt_out' or says = 'unread' and stated_by = @mapping)
