@@ -15,10 +15,8 @@ export function isDamage(error: unknown): boolean {
 }
 
 /**
- * Returns whether the whole file has to be checked at this start (`at`: epoch milliseconds). The
- * check takes about a second per half a million people, which is too long for every fast run. It is
- * done once a day, and when the last run has no recorded end. Damage in the parts that a run reads
- * is noticed anyway.
+ * Whether the whole file has to be checked at this start. That takes about a second per half a
+ * million people, so it is done once a day, and when the last run has no recorded end.
  */
 export function isCheckDue(db: Database.Database, at: number): boolean {
   const [last] = runsIn(statementsOf(db)).newest(1);
@@ -29,21 +27,19 @@ export function isCheckDue(db: Database.Database, at: number): boolean {
 }
 
 /**
- * Reads the whole file, or one table of it. If a page is corrupt, throws an error for which
- * `isDamage` returns true. It does not compare every index with its table (integrity_check), which
- * takes five times as long.
+ * Reads the whole file, or one table of it. Throws an error of damage if a page is corrupt. Not
+ * every index is compared with its table (integrity_check), which takes five times as long.
  */
 export function check(db: Database.Database, table?: string): void {
   const found = String(db.pragma(`quick_check(${table ?? 1})`, { simple: true }));
   if (found !== 'ok') throw new Database.SqliteError(found, 'SQLITE_CORRUPT');
 }
 
-/** Records that the whole file was checked at this time. */
 export function noteChecked(db: Database.Database, at: number): void {
   metaIn(statementsOf(db)).set(checkedName, String(at));
 }
 
-/** Moves a damaged snapshot out of the way and returns its new name. The caller holds the lease. */
+/** Returns the new name of a damaged snapshot. The caller holds the lease. */
 export function setAside(path: string, at: number): string {
   const stamp = new Date(at).toISOString().replace(/[-:]|\.\d+/g, '');
   const name = `${path}${broken}${stamp}`;

@@ -30,10 +30,7 @@ export const outageParts = [
   'schedule',
   'clock',
 ] as const;
-/**
- * A part that may fail: `key` is the platform's API key, runs of the `schedule` are overdue, and
- * `clock` differs from the platform's.
- */
+/** `key`: the platform's API key; `schedule`: overdue runs; `clock`: differs from the platform's. */
 export type OutagePart = (typeof outageParts)[number];
 
 const outage = z.object({
@@ -71,14 +68,14 @@ export type Health = ReturnType<typeof health.decode>;
 export const silentMs = 30_000;
 /** How long a part fails before it counts as an outage, in milliseconds. */
 const surelyMs = 5_000;
-/** How long an outage that has ended is kept, and how often one that goes on is stored. */
+/** How long an outage is kept that has ended. */
 const keptMs = 30 * 60_000;
 const storeEachMs = 5_000;
 
 const sizeBytes = 8_192;
 const reasonLength = 400;
 
-/** Returns what is known of the mirror with this snapshot: nothing if there is no file. */
+/** Nothing is known if there is no file. */
 export function readHealth(path: string): Health {
   try {
     return health.decode(readFileSync(fileOf(path), 'utf8'));
@@ -99,7 +96,7 @@ interface Failing {
  */
 type Certainty = 'maybe' | 'probe' | 'surely';
 
-/** Notes what fails and what works. Nothing here throws. */
+/** Nothing here throws. */
 export interface OutageNotes {
   failed(part: OutagePart, failing: Failing, certainty: Certainty): void;
   /** Ends the outage of the part. A probe ends only what a probe has found. */
@@ -112,11 +109,10 @@ export interface OutageRecord extends OutageNotes {
   outages(): Outage[];
   beat(): void;
   leave(): void;
-  /** Calls `listener` whenever an outage begins or ends. */
+  /** `listener` is called whenever an outage begins or ends. */
   listen(listener: () => void): void;
 }
 
-/** Creates the record of the mirror with the snapshot at `path`. */
 export function recordOutages(path: string, now: () => number): OutageRecord {
   const known = new Map<OutagePart, Outage>();
   /** Failures that are no outage yet. */
@@ -191,7 +187,7 @@ export function recordOutages(path: string, now: () => number): OutageRecord {
   };
 }
 
-/** Writes the file in place. Returns whether that was possible. */
+/** Writes in place. Returns whether that was possible. */
 function write(path: string, told: Health): boolean {
   const text = Buffer.from(health.encode(told));
   const bytes = Buffer.alloc(Math.max(sizeBytes, text.length), ' ');

@@ -18,7 +18,6 @@ import { holdsIn } from './holds/holds.ts';
 import { isCurrent, migrate, versionOf } from './database/schema.ts';
 import { statementsOf, transactionsOf } from './database/prepared-statements.ts';
 import { stagingTables } from './staging/staging-tables.ts';
-
 import { partsIn, type Snapshot } from './snapshot.ts';
 
 /**
@@ -52,7 +51,7 @@ interface Opening {
   inMemory?: boolean;
   /** Whether the file is deleted afterwards, so that nothing has to survive a crash. */
   isThrowaway?: boolean | undefined;
-  /** The time in milliseconds since the epoch; if set, the snapshot is checked when due. */
+  /** The current time; if set, the snapshot is checked when due. */
   checkedAt?: number;
   admit?: ((snapshot: Snapshot) => void) | undefined;
 }

@@ -1,9 +1,7 @@
 /**
  * The snapshot: one SQLite file per mirror that holds the last acknowledged state, the journal of
- * changes, the runs and the known problems, together with the staging of the current run.
- *
- * Each function runs one statement and opens no transaction. A caller with several steps that
- * belong together calls `transaction`.
+ * changes, the runs and the known problems, together with the staging of the current run. Its
+ * functions open no transaction: a caller with several steps that belong together does.
  */
 import { absencesIn } from './tables/absence-counts.ts';
 import { changesIn, runChangesIn } from './tables/journal.ts';
@@ -39,7 +37,6 @@ interface SnapshotCopy {
   drop(): void;
 }
 
-/** An open snapshot: one part for each subject, and functions for the whole file. */
 export interface Snapshot extends Parts {
   /**
    * Raises the fencing token (store/database/writer-lease.ts), to at least `least`: from now on
@@ -48,9 +45,9 @@ export interface Snapshot extends Parts {
   fence(least?: number): void;
   /** Undoes `fence`, for a process that has written nothing since and releases the lease. */
   withdrawFence(): void;
-  /** Returns the fencing token, which counts how often the snapshot was opened for writing. */
+  /** The fencing token, which counts how often the snapshot was opened for writing. */
   generation(): number;
-  /** Returns the inode number of the file, which a copy of the file does not share. */
+  /** The inode number of the file, which a copy of the file does not share. */
   fileNumber(): string;
   /**
    * Runs work on the staging tables, which no other process sees, all or nothing. Throws Busy as
@@ -59,9 +56,8 @@ export interface Snapshot extends Parts {
   stage(work: () => void): void;
   /**
    * Runs work all or nothing. It is on disk when this returns or, within another transaction, when
-   * that one returns. Waits while another process has the file locked, and throws Busy if that
-   * takes too long. After one such failure, it no longer waits. Throws Busy, and writes nothing, if
-   * another process has raised the fencing token since this one did.
+   * that one returns. Throws Busy if another process has the file locked for too long, or has
+   * raised the fencing token since this one did.
    */
   transaction<T>(work: () => T): T;
   /**
@@ -77,7 +73,6 @@ export interface Snapshot extends Parts {
   close(): void;
 }
 
-/** Prepares the queries, one part for each subject. */
 export function partsIn(db: Statements) {
   return {
     meta: metaIn(db),

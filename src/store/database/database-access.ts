@@ -7,10 +7,7 @@ import Database from 'better-sqlite3';
 import { Busy, Invalid } from '../../domain/errors.ts';
 import { makeFolderOf } from './snapshot-folder.ts';
 
-/**
- * Runs work on the database at `path`. SQLite errors about the disk or the file do not name the
- * file, so the `path` is added to them, as in file system errors.
- */
+/** Runs work on a database. SQLite errors do not name the file, so the `path` is added to them. */
 export function onDisk<T>(path: string, work: () => T): T {
   try {
     return work();
@@ -19,7 +16,6 @@ export function onDisk<T>(path: string, work: () => T): T {
   }
 }
 
-/** Adds the `path` to an SQLite error that has none, and returns the error. */
 export function named(error: unknown, path: string): unknown {
   if (!(error instanceof Database.SqliteError) || 'path' in error) return error;
   return path === ':memory:' ? error : Object.assign(error, { path });
@@ -38,10 +34,9 @@ interface Waiting {
 }
 
 /**
- * Returns a function that runs work on this database. SQLite waits for a lock by itself, and fails
- * with a code if it does not get the lock. In the middle of a run many changes are in progress. If
- * each of them waited that long, the end of the run would take minutes. After the first failure,
- * therefore, no work waits until some work has succeeded.
+ * Returns a function that runs work on this database. SQLite waits for a lock by itself. In the
+ * middle of a run many changes are in progress, so after the first failure no work waits until some
+ * work has succeeded.
  */
 export function waiterFor(
   db: Database.Database,
@@ -87,10 +82,7 @@ const safe = ['journal_mode = WAL', 'synchronous = FULL'];
 /** No other connection uses the file, and no crash has to leave it whole. */
 const fast = ['locking_mode = EXCLUSIVE', 'journal_mode = MEMORY', 'synchronous = OFF'];
 
-/**
- * Sets how a database is written: safely, unless it is deleted afterwards. `cacheKb` is what it
- * keeps in memory; by default 16,000, which is much for one of many.
- */
+/** `cacheKb` is what it keeps in memory; by default 16,000, which is much for one of many. */
 export function setPragmas(
   db: Database.Database,
   { isThrowaway, cacheKb }: { isThrowaway?: boolean | undefined; cacheKb?: number } = {},
@@ -100,7 +92,7 @@ export function setPragmas(
   if (cacheKb !== undefined) db.pragma(`cache_size = -${cacheKb}`);
 }
 
-/** The size of the largest file that is read into memory, in bytes. */
+/** Of the largest file that is read into memory. */
 const mostBytes = 1 << 30;
 
 /**
@@ -141,39 +133,35 @@ export function openToLook(
 
 /**
  * Removes the files beside the database when it is closed: a read-only connection leaves them, and
- * one that may write removes them if it is the last. Nothing is written to the database, because
- * there is nothing to move to it.
+ * one that may write removes them if it is the last.
  */
 function tidyAtClose(db: Database.Database, path: string): Database.Database {
   const close = db.close.bind(db);
   db.close = () => {
     const wasOpen = db.open;
     close();
-    if (wasOpen && isWhole(path)) tidy(path);
+    if (!wasOpen || !isWhole(path)) return db;
+    try {
+      const last = new Database(path, { fileMustExist: true, timeout: 0 });
+      try {
+        last.prepare('select 1 from sqlite_master').get();
+      } finally {
+        last.close();
+      }
+    } catch (error) {
+      // Another process has it, or nothing can be written there.
+      if (!(error instanceof Database.SqliteError)) throw error;
+    }
     return db;
   };
   return db;
-}
-
-function tidy(path: string): void {
-  try {
-    const last = new Database(path, { fileMustExist: true, timeout: 0 });
-    try {
-      last.prepare('select 1 from sqlite_master').get();
-    } finally {
-      last.close();
-    }
-  } catch (error) {
-    // Another process has it, or nothing can be written there.
-    if (!(error instanceof Database.SqliteError)) throw error;
-  }
 }
 
 function isWhole(path: string): boolean {
   return (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0;
 }
 
-/** Throws Invalid if `path` is a folder or not a regular file; `what` names the expected file. */
+/** Throws Invalid if `path` is no regular file; `what` names the expected one. */
 export function refuseNoFile(path: string, what: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (!stats || stats.isFile()) return;

@@ -15,7 +15,7 @@ import { checkFile } from './file-check.ts';
 
 const pagesAtOnce = 1_000;
 
-/** A complete, checked copy that does not have its final name yet. */
+/** A complete, checked copy without its final name. */
 export interface BackupPart {
   /** Gives the copy its final name. Throws Invalid if a file already has that name. */
   name(): void;
@@ -23,8 +23,8 @@ export interface BackupPart {
 }
 
 /**
- * Creates all copies, one after the other, and then names them. The first copy is named last, so if
- * it exists, the others exist too. If one of them fails, deletes all copies and throws the error.
+ * Creates all copies, and then names them, the first one last: if it exists, the others exist, too.
+ * If one fails, deletes all.
  */
 export async function backUp(copies: AsyncIterable<BackupPart>): Promise<void> {
   const parts: BackupPart[] = [];
@@ -38,10 +38,9 @@ export async function backUp(copies: AsyncIterable<BackupPart>): Promise<void> {
 }
 
 /**
- * Copies the database for `file` (mode 0600) as it is at one moment, without later writes by
- * others. The copy is called `file`.part until it is named. `note` may write into it. Throws
- * Invalid if a file with either name exists, the signal's reason, and SqliteError for a damaged
- * copy.
+ * Copies the database for `file` (mode 0600) as it is at one moment. It is called `file`.part until
+ * it is named. `note` may write into it. Throws Invalid if a file with either name exists, the
+ * signal's reason, and SqliteError for a damaged copy.
  */
 export async function copyOf(
   db: Database.Database,
@@ -69,7 +68,6 @@ export async function copyOf(
   }
 }
 
-/** Copies a small text for `file` in the same way. */
 export function copyOfText(text: string, file: string): BackupPart {
   const part = partOf(file);
   try {
@@ -81,7 +79,6 @@ export function copyOfText(text: string, file: string): BackupPart {
   }
 }
 
-/** Creates the empty file that a copy is written to. */
 function partOf(file: string): BackupPart {
   const part = `${file}.part`;
   if (existsSync(file)) throw overwrites(file);
@@ -119,10 +116,7 @@ function change(part: string, act: (copy: Database.Database) => void): void {
   }
 }
 
-/**
- * Creates an empty file. Throws Invalid, naming `asked`, if its folder is missing or the file
- * exists.
- */
+/** Creates an empty file. Throws Invalid, naming `asked`. */
 function make(file: string, asked: string): void {
   const folder = dirname(file);
   if (!existsSync(folder)) {

@@ -31,19 +31,15 @@ export interface Guarded extends KeyRange {
   guard: GuardClass;
 }
 
-/** Selects the rows of a guard in a range, with the parameters of Guarded. */
 export const isGuarded = 'guard = @guard and key > @after and key <= @upTo';
 
-/** Selects the rows of `table` in a range, with the parameters of RecordRange. */
+/** The rows of `table` in a range: an SQL condition with the parameters of RecordRange. */
 export function inRange(table: string, column: 'key' | 'id' = 'key'): string {
   const name = `${table}.${column}`;
   return `${table}.kind = @kind and ${name} > @after and ${name} <= @upTo`;
 }
 
-/**
- * The maximum number of rows of one table in a range, where rows with the same key are never split;
- * of changes in a chunk; and of rows written at a time.
- */
+/** The most rows in a range (those with the same key are never split), in a chunk, or at a time. */
 export const most = 5_000;
 const end = new Uint8Array();
 
@@ -51,9 +47,8 @@ const end = new Uint8Array();
 export const everything: KeyRange = { after: '', upTo: end };
 
 /**
- * Yields the ranges of keys, or of ids of a source or the platform, of one record type. A record
- * without a key is in no range. `size` is the number of keys in a range; use a smaller one if the
- * work on each key is slow.
+ * Yields the ranges of keys or ids of one record type. A record without a key is in no range.
+ * `size` is the number of keys in a range.
  */
 export function rangesIn(db: Statements) {
   const ranges = (column: 'key' | 'id', ...of: string[]) => {
@@ -78,10 +73,7 @@ export function rangesIn(db: Statements) {
   };
 }
 
-/**
- * Returns a function that yields the ranges of a column over several tables, for rows that match
- * `where`. Each range has the parameters, too.
- */
+/** Yields the ranges of a column over several tables. Each range has the parameters, too. */
 export function rangesBy(
   db: Statements,
   { column, of, where }: { column: string; of: readonly string[]; where: string },
@@ -113,7 +105,6 @@ export function isStaged(origin: string): string {
     where s.kind = ${origin}.kind and s.key = ${origin}.key and s.id = ${origin}.id)`;
 }
 
-/** The position of a change in a plan. */
 export interface Place {
   phase: number;
   kind: string;
@@ -122,7 +113,6 @@ export interface Place {
   seq: number;
 }
 
-/** The changes after one position, up to and including another. */
 export interface Stretch extends Place, After {}
 
 interface After {
@@ -144,9 +134,8 @@ export const whole: Stretch = { ...behind(beginning), ...endOfPlan };
 type Chunks<P> = (parameters: P, from?: Place) => Generator<Stretch>;
 
 /**
- * Returns a function that yields the chunks of the changes that `clause` (from … where …) selects,
- * in plan order: by phase, record type and key. An index must contain them in this order. `from` is
- * the place after which the first one begins.
+ * Yields the chunks of the changes that `clause` (from … where …) selects, in plan order, which an
+ * index must have. `from` is the place after which the first one begins.
  */
 export function stretchesOf<P extends object>(db: Statements, clause: string): Chunks<P> {
   const bound = db.one<After, Place>(

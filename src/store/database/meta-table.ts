@@ -27,7 +27,6 @@ export function storedFact<Value>(name: string, what: string) {
   };
 }
 
-/** Reads, writes and deletes the facts of a database by name. */
 export function metaIn(db: Statements) {
   return {
     get: db.value<[name: string], string>('select value from meta where name = ?'),
@@ -43,10 +42,7 @@ export type Meta = ReturnType<typeof metaIn>;
 /** Names the time of a backup, in the backup itself. */
 export const copiedKey = 'copied-at';
 
-/**
- * Returns when the backup was made, in milliseconds since the epoch, or undefined if the snapshot
- * was not restored or a full run has updated it since.
- */
+/** When the backup was made; undefined if none was restored, or a full run has updated it since. */
 export function copiedAt(meta: Meta): number | undefined {
   const text = meta.get(copiedKey);
   return text === undefined ? undefined : Number(text);

@@ -1,6 +1,6 @@
 /**
- * Prepares the statements of a database. Each is compiled on first use: `status` needs a dozen of
- * the hundred and fifty, and compiling all of them took longer than the command.
+ * Prepares the statements of a database. Each is compiled on first use: compiling all of them took
+ * longer than a command.
  */
 import type { Database } from 'better-sqlite3';
 import { named, onDisk, type Wait } from './database-access.ts';
@@ -24,10 +24,8 @@ interface Statement<P extends unknown[], R> {
 }
 
 /**
- * Hides every parameter from SQLite's planner. SQLite recompiles a statement at every binding if
- * the plan may depend on the value, which takes ten times as long as running it, and no statement
- * here benefits from that. The planner ignores function arguments, and `likely` returns its
- * argument.
+ * Hides every parameter from SQLite's planner, which otherwise recompiles a statement at every
+ * binding if the plan may depend on the value; that takes ten times as long as running it.
  */
 function steady(sql: string): string {
   return sql.replaceAll(/'[^']*'|\?|@\w+/g, (token) =>
@@ -115,16 +113,16 @@ export function statementsOf(db: Database, within: Wait = (work) => onDisk(db.na
       const read = prepare<Bound<P>, Row>(sql).all;
       return (...parameters) => read(...parameters).map((row) => decode(row));
     },
-    /** Returns the only row of a query that always has one, such as sums. */
+    /** The only row of a query that always has one, such as sums. */
     only: <P, R>(sql: string) => only<P, R>(sql),
-    /** Returns the number of a query that always has one, such as a count. */
+    /** The number of a query that always has one, such as a count. */
     number: <P>(sql: string) => only<P, number>(sql, true),
     /** Returns the first column of the first row; undefined for null, too. */
     value<P, V>(sql: string): Query<P, V | undefined> {
       const { get } = prepare<Bound<P>, V>(sql, true);
       return (...parameters) => get(...parameters) ?? undefined;
     },
-    /** Returns the first column of all rows. */
+    /** The first column of all rows. */
     values: <P, V>(sql: string): Query<P, V[]> => prepare<Bound<P>, V>(sql, true).all,
     has<P>(sql: string): Query<P, boolean> {
       const { get } = prepare<Bound<P>>(sql);
@@ -132,10 +130,7 @@ export function statementsOf(db: Database, within: Wait = (work) => onDisk(db.na
     },
     /** Yields the rows; no statement may write meanwhile. */
     each: <P, R>(sql: string): Query<P, IterableIterator<R>> => prepare<Bound<P>, R>(sql).iterate,
-    /**
-     * Returns the number of rows that the statement has changed. It does not use onDisk, because it
-     * is called a million times, and would create a closure each time.
-     */
+    /** Returns the number of changed rows. It is called a million times, hence without closures. */
     run<P>(sql: string): Query<P, number> {
       let compiled: ReturnType<Database['prepare']> | undefined;
       return (...parameters) => {
@@ -153,10 +148,7 @@ export function statementsOf(db: Database, within: Wait = (work) => onDisk(db.na
 
 type Transaction = <T>(work: () => T) => T;
 
-/**
- * Returns the two kinds of transactions. Those of better-sqlite3 wrap every function anew, which
- * takes as long as a small transaction.
- */
+/** Those of better-sqlite3 wrap every function anew, which takes as long as a small transaction. */
 export function transactionsOf(db: Database): Record<'deferred' | 'immediate', Transaction> {
   const { run } = statementsOf(db);
   const commit = run<[]>('commit');
@@ -180,13 +172,12 @@ export function transactionsOf(db: Database): Record<'deferred' | 'immediate', T
   return { deferred: beginning('deferred'), immediate: beginning('immediate') };
 }
 
-/** The number of rows per statement; a larger number does not reduce the time per row. */
+/** More rows per statement do not reduce the time per row. */
 const atOnce = 20;
 
 /**
- * Returns a function that inserts many rows at a time, because most of the time of a single insert
- * is spent between two statements. It takes the values of `columns`, in their order, row after row.
- * `into` is the beginning of the statement, such as `insert into temp.unsorted`.
+ * Inserts many rows at a time, because most of the time of a single insert is spent between two
+ * statements. It takes the values of `columns`, in their order, row after row.
  */
 export function manyIn(
   { run }: Statements,

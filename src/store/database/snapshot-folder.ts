@@ -17,18 +17,16 @@ import { basename, dirname, join } from 'node:path';
 import { codeOf, Invalid } from '../../domain/errors.ts';
 
 /**
- * Creates the folder of the file at `path`, and its parent folders. It creates one at a time,
- * because Node's recursive `mkdir` never returns in a file system such as /proc. Throws Invalid if
- * a folder cannot be created.
+ * Creates the folders of the file at `path`, one at a time: Node's recursive `mkdir` never returns
+ * in a file system such as /proc. Throws Invalid.
  */
 export function makeFolderOf(path: string): void {
   for (const folder of missingFolders(path).toReversed()) make(folder, path);
 }
 
 /**
- * Returns why the file at `path` cannot be created or written, or undefined if it can be. If
- * `isOnlyRead`, a file that exists need not be writable. Looks only at the file and at the
- * innermost folder that exists, and creates nothing.
+ * Returns why the file at `path` cannot be created or written, if so. If `isOnlyRead`, a file that
+ * exists need not be writable. Creates nothing.
  */
 export function whyNotWritable(
   path: string,
@@ -56,10 +54,7 @@ function isAllowed(path: string, mode: number): boolean {
 /** The type numbers of file systems in which no file can be created: proc and sysfs. */
 const shown: readonly number[] = [0x9fa0, 0x62656572];
 
-/**
- * Returns the missing folders of the file at `path`, innermost first. Throws Invalid if they cannot
- * be created.
- */
+/** Innermost first. Throws Invalid if they cannot be created. */
 export function missingFolders(path: string): string[] {
   const missing: string[] = [];
   let folder = dirname(path);
@@ -90,26 +85,21 @@ function make(folder: string, path: string): void {
 }
 
 /**
- * The suffixes of a database's files, in the order in which they are moved. The write-ahead log is
- * moved before the database, because a log left behind would be taken for a part of the next
- * database.
+ * The suffixes of a database's files, in the order in which they are moved: a write-ahead log left
+ * behind would be taken for a part of the next database.
  */
 const ends = ['-shm', '-wal', ''];
 
-/** What follows the name of a snapshot in the name of a damaged one that was moved aside. */
 export const broken = '.broken-';
 
-/** Returns the files of all damaged snapshots that were moved out of the way of this one. */
+/** The damaged snapshots that were moved out of the way of this one. */
 export function filesAside(path: string): string[] {
   const folder = dirname(path);
   const names = readdirSync(folder).filter((name) => name.startsWith(basename(path) + broken));
   return names.toSorted().map((name) => join(folder, name));
 }
 
-/**
- * Renames a database and the files beside it to the first name (`nameOf` 1, 2, 3 …) that is free
- * for all of them. Returns that name.
- */
+/** Renames a database and the files beside it to the first name (`nameOf` 1, 2 …) that is free. */
 export function moveAside(path: string, nameOf: (count: number) => string): string {
   let count = 1;
   while (ends.some((end) => existsSync(nameOf(count) + end))) count += 1;
@@ -127,9 +117,8 @@ const idFile = '.crm-mirror-disk';
 const idPattern = /^[0-9a-f]{16}$/;
 
 /**
- * Returns the id of the folder. Creates the folder and its id if there is none; of several
- * processes that do so at once, all return the same id. Returns undefined if that is not possible.
- * `randomHex` returns random bytes as hexadecimal digits.
+ * Returns the id of the folder; creates both if there is none. Several processes that do so at once
+ * get the same id. Undefined if that is not possible.
  */
 export function diskOf(folder: string, randomHex: (bytes: number) => string): string | undefined {
   const file = join(folder, idFile);

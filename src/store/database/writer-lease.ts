@@ -21,16 +21,12 @@ export interface Lease {
   release(): void;
 }
 
-/**
- * How long taking the lease waits, in milliseconds. `isLeased` holds the lock for an instant, which
- * must not make a run fail.
- */
+/** `isLeased` holds the lock for an instant, which must not make a run fail. */
 const glanceMs = 200;
 
 /**
- * Takes the lease of the snapshot at `path`, a lock on a file beside it. Throws Busy if another
- * process still holds it after `waitMs`. The caller must raise the fencing token next
- * (`Snapshot.fence`).
+ * Takes the lease of the snapshot at `path`, a lock on a file beside it. Throws Busy. The caller
+ * must raise the fencing token next (`Snapshot.fence`).
  */
 export function takeLease(path: string, waitMs = glanceMs): Lease {
   const file = fileOf(path);
@@ -49,7 +45,6 @@ export function takeLease(path: string, waitMs = glanceMs): Lease {
   return { release: () => void db.close() };
 }
 
-/** Returns whether a process holds the lease of the snapshot at `path`. Does not take it. */
 export function isLeased(path: string): boolean {
   const file = fileOf(path);
   if (!existsSync(file)) return false;
@@ -80,12 +75,10 @@ export interface Token {
   own: { token: string; file: string } | undefined;
 }
 
-/** Raises and checks the fencing token of the snapshot at `path`. */
 export function fenceIn(db: Database.Database, path: string, shared: Token) {
   const meta = metaIn(statementsOf(db));
   const fileNow = (): string => (db.memory ? '' : fileAt(path));
   return {
-    /** Returns the snapshot's token, which is the number of times it was raised. */
     generation: () => Number(meta.get(name) ?? 0),
     /**
      * Raises the token, to at least `least`. From then on only this connection, and others of the

@@ -115,7 +115,6 @@ const pruning = z.object({
 const entries = [run, write, decision, erasure, key, gap, pruning] as const;
 const entry = z.discriminatedUnion('type', entries);
 
-/** One entry, without its place in the chain and without the person. */
 export type AuditEntry = z.infer<typeof entry>;
 export type RunEntry = z.infer<typeof run>;
 export type DecisionEntry = z.infer<typeof decision>;
@@ -129,14 +128,14 @@ const tags = new Map(
   }),
 );
 
-/** Returns the SQL of a field of the entry in a column `body`. */
+/** The SQL of a field of the entry in a column `body`. */
 export function fieldSql(type: AuditEntry['type'], field: string): string {
   const place = tags.get(type)?.names.indexOf(field) ?? -1;
   if (place < 0) throw new Error(`${type} has no field ${field}`);
   return `body ->> ${place}`;
 }
 
-/** Returns the text of an entry, which is stored and hashed. It ends before the trailing nulls. */
+/** The text that is stored and hashed. It ends before the trailing nulls. */
 export function encodeEntry(entry: AuditEntry): string {
   const tag = entry.type === 'write' ? 'w' : entry.type;
   const byName: Record<string, unknown> = { ...entry };
@@ -152,7 +151,7 @@ export function readEntry(value: unknown): AuditEntry {
   return entry.parse(value);
 }
 
-/** Returns the entry of a stored text. Throws Invalid if the text is none. */
+/** Throws Invalid if the text is none. */
 export function decodeEntry(body: string): AuditEntry {
   const found = entryIn(body);
   if (found) return found;
@@ -161,7 +160,7 @@ export function decodeEntry(body: string): AuditEntry {
   });
 }
 
-/** Returns the entry of a stored text; undefined if the text is none. */
+/** Undefined if the text is none. */
 export function entryIn(body: string): AuditEntry | undefined {
   try {
     const [tag, ...stated] = row.parse(JSON.parse(body));
@@ -194,11 +193,9 @@ export const firstHash = Buffer.alloc(32);
 const nobody = Buffer.alloc(16);
 
 /**
- * Returns the hash of an entry that follows the one with the hash `before`.
- *
- * This is the chain of the audit log: the hash covers the number of the entry, its person, its text
- * and the hash before. So an entry cannot be changed, removed or moved without changing the hash of
- * every later one, and a signed checkpoint fixes the hash of all entries up to its own.
+ * The chain of the audit log: the hash covers the number of the entry, its person, its text and the
+ * hash before. So an entry cannot be changed, removed or moved without changing the hash of every
+ * later one, and a signed checkpoint fixes all entries up to its own.
  */
 export function hashOf(before: Buffer, { seq, person, body }: HashedEntry): Buffer {
   const about = person ?? nobody;

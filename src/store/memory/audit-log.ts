@@ -1,9 +1,7 @@
 /**
- * The audit log: what was sent to the platform, why, and who allowed it, for years. It outlives the
- * snapshot, and has its own time of keeping.
- *
- * Its entries form a chain of hashes (audit-entry.ts). A checkpoint is the signed hash of an entry.
- * Only one process appends: the one that has the mirror's lease.
+ * The audit log: what was sent to the platform, why, and who allowed it, for years. Its entries
+ * form a chain of hashes (audit-entry.ts); a checkpoint is the signed hash of an entry. Only the
+ * process that has the mirror's lease appends.
  *
  * People are named by marks, which say nothing without two keys: one from the key file and a random
  * one of each person, which is in the memory. An erasure drops the person's key and the way to
@@ -75,7 +73,6 @@ interface NoWrites {
   before: number;
   type?: string | undefined;
   from?: number | undefined;
-  /** The time before which they are. */
   to?: number | undefined;
   /** A part of the name of who decided or asked for it. */
   by?: string | undefined;
@@ -84,7 +81,6 @@ interface NoWrites {
   count: number;
 }
 
-/** The most time that counts between two checkpoints. */
 const mostBetweenMs = 31 * 86_400_000;
 
 export type AuditLog = ReturnType<typeof auditLogIn>;
@@ -206,13 +202,11 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
     id,
     people,
     head,
-    /** Returns the hash of an entry, or the one before the first; undefined if it was removed. */
+    /** Undefined if the entry was removed. 0: the hash before the first entry. */
     hashAt: (seq: number) => (seq === 0 ? firstHash : hashAt(seq)),
-    /** Returns the entries with greater numbers, in order. */
     entries: (seq = 0) => rows(after(seq)),
-    /** Returns the entries from a time on, in milliseconds since the epoch. */
     entriesSince: (at: number) => rows(since(at)),
-    /** Returns all entries but writes, the newest first. */
+    /** All entries but writes, the newest first. */
     noWrites: findNoWrites,
     /** Counts the writes between an entry and the next one that is none. */
     writesAfter: (seq: number): number => (nextNoWrite(seq) ?? head().seq + 1) - seq - 1,
@@ -247,8 +241,7 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
     knowsRun: has<[id: string]>('select 1 from run where id = ?'),
     /**
      * Appends entries in one transaction. `ends` states how far each writer's rows are appended
-     * with them, in the same transaction: a caller that is killed before it notes this itself does
-     * not append them twice. Throws Busy.
+     * with them, so that a caller that is killed does not append them twice. Throws Busy.
      */
     append: (appended: readonly Appended[], ends: Iterable<[writer: string, id: number]> = []) =>
       immediately(() => {
@@ -257,25 +250,19 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
       }),
     /** Signs the last entry, unless it is signed. An entry names the key if it is a new one. */
     checkpoint: (at: number): void => immediately(() => signHead(at)),
-    /**
-     * Drops the key of a person, and appends a signed entry that says so; does nothing for a person
-     * that the log does not know. Call it within a transaction.
-     */
+    /** Drops the key of a person, and appends a signed entry. Call it within a transaction. */
     erase(person: Key, at: number, by: string): void {
       // Without the person: with the do-not-contact list, its time would tell who it was.
       if (people.drop(person)) add(head(), { type: 'erasure', at, by }, null);
       signHead(at);
     },
     /**
-     * Removes the entries before `before`, as far as the checkpoints show that this much time has
-     * passed, and appends an entry that says so. Returns how many were removed. The last entry
-     * always stays, because the next one follows its hash.
+     * Removes the entries before `before`, and appends an entry that says so. Returns how many were
+     * removed. The last entry always stays, because the next one follows its hash.
      *
-     * The clock alone does not decide what is old: if it jumps ahead by years, the whole log would
-     * go. The log counts time by its own checkpoints, of which each run that writes makes one:
-     * between two of them, at most 31 days count. So a jump ages the log by 31 days, however far it
-     * goes. After a pause of more than 31 days, entries stay longer. Times are in milliseconds
-     * since the epoch.
+     * The clock alone does not decide what is old, because it may jump ahead by years. The log
+     * counts time by its checkpoints, of which each run that writes makes one: between two of them,
+     * at most 31 days count.
      */
     prune: (before: number, at: number): number =>
       immediately(() => {
@@ -323,10 +310,7 @@ function peopleIn({ one, value, run, keyFor }: MemoryTables) {
   );
   const forget = run<[id: number]>('update person set lookup = null, key = null where id = ?');
   const markOf = (key: Buffer, name: Buffer): Buffer => sha256(key, name).subarray(0, keyBytes);
-  /**
-   * Follows the places of an address until one is free or belongs to this very person. Its name is
-   * a keyed hash: without the secret, nobody can tell who a row is about.
-   */
+  /** Follows the places of an address until one is free or belongs to this very person. */
   const search = (address: Key) => {
     const name = keyedHash(secret, keyedHash(secret, `person ${address}`).toString('hex'));
     let lookup = name.subarray(0, lookupBytes);
@@ -337,7 +321,7 @@ function peopleIn({ one, value, run, keyFor }: MemoryTables) {
     }
   };
   return {
-    /** Returns the person with this address, and adds a new one. */
+    /** Adds a new one. */
     of(address: Key): Person & { key: Buffer } {
       const { lookup, found, name } = search(address);
       if (found) return found;
@@ -345,10 +329,8 @@ function peopleIn({ one, value, run, keyFor }: MemoryTables) {
       const mark = markOf(key, name);
       return { id: put(mark, lookup, key) ?? 0, mark, key };
     },
-    /** Returns the person with this address, or undefined if the log knows none. */
     find: (address: Key): Person | undefined => search(address).found,
     marked: one<[mark: Buffer], Person>('select id, mark from person where mark = ?'),
-    /** Drops the person's key. Returns the person who is nobody from now on. */
     drop(address: Key): Person | undefined {
       const { found } = search(address);
       if (found) forget(found.id);
@@ -361,7 +343,7 @@ function sha256(...parts: Buffer[]): Buffer {
   return digest('sha256', Buffer.concat(parts), 'buffer');
 }
 
-/** Commits to a text with a key of fixed length. */
+/** The key has a fixed length. */
 function keyedHash(key: Buffer, text: string): Buffer {
   return sha256(key, Buffer.from(text));
 }

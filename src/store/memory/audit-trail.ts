@@ -1,8 +1,7 @@
 /**
  * The audit log as runs and commands write and read it. Entries wait in the snapshot until they are
- * in the log, so that a memory that cannot be written stops no run; the fault is stored and said.
- * The snapshot also knows the last entry, so that a log which has lost some gets an entry of the
- * gap.
+ * in the log, so that a memory that cannot be written stops no run. The snapshot also knows the
+ * last entry, so that a log which has lost some gets an entry of the gap.
  */
 import { Busy, type Problem, Unavailable, isExpected } from '../../domain/errors.ts';
 import type { Key } from '../../domain/record.ts';
@@ -29,12 +28,11 @@ export interface ErasableMemory {
 
 const faultName = 'audit-fault';
 
-/** Returns why the last run that writes could not write the log; undefined if it could. */
 export function storedFault(meta: Meta): string | undefined {
   return meta.get(faultName);
 }
 
-/** Remembers for `status` whether the log could be written. Returns a note if it could not. */
+/** Remembers for `status` why the log could not be written, and returns a note. */
 export function noteFault(
   { meta, transaction }: Snapshot,
   fault: string | undefined,
@@ -97,7 +95,7 @@ export function forgetInMemory(
   if (audit !== undefined) snapshot.transaction(() => rememberHead(snapshot.meta, log));
 }
 
-/** Returns the entry of a write of an erasure, as JSON text; it does not name the person. */
+/** Does not name the person. */
 export function erasureWrite(
   write: Pick<WriteEntry, 'at' | 'op' | 'part' | 'rule' | 'before' | 'outcome'>,
 ): string {
@@ -175,7 +173,7 @@ function drainSome(snapshot: Snapshot, log: AuditLog): boolean | Error {
   return rows.length === atOnce;
 }
 
-/** Does the work. Returns the error of the log's file, if there is one; rethrows others. */
+/** Returns the error of the log's file, if the work throws one; rethrows others. */
 export function faultOf(work: () => void): Error | undefined {
   try {
     work();
@@ -192,26 +190,20 @@ const storedHead = storedFact<{ log: string; seq: number; hash: string }>(
   'the known end of the audit log',
 );
 
-/** Returns the end of the log that the snapshot knows. A later end that was cut is found by it. */
+/** The end of the log that the snapshot knows: by it, an end that was cut is found. */
 export function knownHead(meta: Meta): (Head & { log: string }) | undefined {
   const known = storedHead.read(meta);
   return known && { ...known, hash: Buffer.from(known.hash, 'hex') };
 }
 
-/**
- * Returns whether the log lacks the end that the snapshot knows: it is another log, its end was
- * cut, or that entry was replaced.
- */
+/** Whether it is another log, its end was cut, or that entry was replaced. */
 export function lacksKnownEnd(log: AuditLog, known: { log: string } & Head): boolean {
   if (known.log !== log.id || known.seq > log.head().seq) return true;
   // An entry that was removed as too old is not there.
   return log.hashAt(known.seq)?.equals(known.hash) === false;
 }
 
-/**
- * Adds an entry that says so if the log lacks the end that the snapshot knows: entries are lost.
- * Returns it in words.
- */
+/** Adds an entry that says so if the log lacks the end that is known. Returns it in words. */
 export function noteGap(
   log: AuditLog,
   known: ReturnType<typeof knownHead>,
@@ -227,7 +219,7 @@ export function noteGap(
   );
 }
 
-/** Remembers the end of the log. Call it within a transaction. */
+/** Call it within a transaction. */
 export function rememberHead(meta: Meta, log: AuditLog): void {
   const { seq, hash } = log.head();
   storedHead.write(meta, { log: log.id, seq, hash: hash.toString('hex') });

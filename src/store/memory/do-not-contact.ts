@@ -88,8 +88,7 @@ export function doNotContactIn(tables: MemoryTables) {
     `select 1 from do_not_contact indexed by do_not_contact_standing
      where address = ? and ${standing}`,
   );
-  // The newest entry up to which no erasure exists. It is cached, because the list is queried for
-  // all people and may be very long.
+  // Up to this entry there is no erasure. The list is queried for all people and may be very long.
   let none = 0;
 
   const add = number<RememberedOptOut & { address: string }>(
@@ -133,20 +132,14 @@ export function doNotContactIn(tables: MemoryTables) {
   const shared = {
     /** Identifies this list; the snapshot stores it. */
     id,
-    /**
-     * Returns the entries that concern a person: those found by the address and, except for
-     * bounces, those found by the CRM ids.
-     */
+    /** The entries found by the address and, except for bounces, by the CRM ids. */
     // An empty list is not queried, because a first load queries it for all people.
     concerning: (who: Identity): Entry[] => (isAny() ? concerning(hashes(who)) : []),
     reached,
-    /** Returns the number of the newest entry; later entries have greater numbers. */
+    /** The number of the newest entry. */
     newest,
     size: number<[]>('select count(*) from do_not_contact'),
-    /**
-     * Returns a function that returns whether an address was forgotten on request, or undefined if
-     * none was.
-     */
+    /** Returns what tells whether an address was forgotten on request; undefined if none was. */
     erased(): ((key: Key) => boolean) | undefined {
       const upTo = newest();
       // A smaller number means that another file has replaced the list.
@@ -157,10 +150,7 @@ export function doNotContactIn(tables: MemoryTables) {
     },
   };
   return {
-    /**
-     * Returns the list with a follower of its own, for one run of this process, because what a
-     * follower does belongs to the transaction of the run that writes.
-     */
+    /** For one run: what a follower does belongs to the transaction of the run that writes. */
     list() {
       let tell = (_reached: number): void => undefined;
       return {
@@ -181,13 +171,12 @@ export function doNotContactIn(tables: MemoryTables) {
           });
           tell(now);
         },
-        /** After every later write, once it is on disk, calls `told` with the number of writes. */
+        /** After every later write, once on disk, calls `told` with the number of writes. */
         follow(told: (reached: number) => void): void {
           tell = told;
         },
       };
     },
-    /** Forgets the notes and reasons of a person's entries, which may be about them. */
     forgetTexts: (key: Key) => void forgetTexts(hash('address', key)),
   };
 }
@@ -195,9 +184,8 @@ export function doNotContactIn(tables: MemoryTables) {
 const mostKnown = 1_000;
 
 /**
- * Returns a function that hashes a text for the list. `what` ensures that the hash of an id never
- * equals that of an address. The last hashes are cached, because the same person is queried several
- * times in a row.
+ * Hashes a text for the list. `what` keeps the hash of an id from that of an address. The last
+ * hashes are cached, because the same person is queried several times in a row.
  */
 function hasher(key: Buffer): (what: string, text: string) => string {
   const secret = createSecretKey(key);

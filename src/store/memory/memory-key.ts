@@ -45,13 +45,12 @@ export function readMemoryKey(file: string): MemoryKey | undefined {
   return isEach && first && last ? keysOf(first, last) : undefined;
 }
 
-/** Returns a new key, which it writes to the file (0600), whole or not at all. */
+/** Writes a new key to the file (0600), whole or not at all. */
 export function createMemoryKey(file: string): MemoryKey {
   const key = createKeyFile(file);
   return keysOf(key, key);
 }
 
-/** Returns a new key that no file has. */
 export function newMemoryKey(): MemoryKey {
   const { privateKey } = generateKeyPairSync('ed25519');
   return keysOf(privateKey, privateKey);
@@ -70,12 +69,10 @@ export function keyFor(purpose: string, secret: string): Buffer {
   return Buffer.from(hkdfSync('sha256', Buffer.from(secret, 'hex'), '', purpose, 32));
 }
 
-/** Returns the id of a public key in PEM form. */
 export function keyId(publicKey: string): string {
   return createHash('sha256').update(publicKey).digest('hex').slice(0, 16);
 }
 
-/** Returns whether the signature of the text was made with the key that belongs to `publicKey`. */
 export function isSigned(text: string, signature: Buffer, publicKey: string): boolean {
   try {
     return verify(null, Buffer.from(text), createPublicKey(publicKey), signature);
@@ -84,10 +81,7 @@ export function isSigned(text: string, signature: Buffer, publicKey: string): bo
   }
 }
 
-/**
- * Returns a function that returns `size` random bytes. It asks for many at once, because each call
- * of the system takes time.
- */
+/** Returns a source of `size` random bytes, which asks for many at once, because that is faster. */
 export function randomBytesOf(size: number): () => Buffer {
   const pool = Buffer.alloc(256 * size);
   let at = pool.length;

@@ -10,7 +10,7 @@ const glanceMs = 50;
 
 export type MemoryTables = ReturnType<typeof tablesOf>;
 
-/** Returns what the tables of a database share; `patiently` runs a statement. */
+/** `patiently` runs a statement. */
 export function tablesOf(
   db: Database.Database,
   { secret }: MemoryKey,
@@ -24,9 +24,8 @@ export function tablesOf(
     meta,
     id: meta.get('id') ?? '',
     keyFor: (purpose: string): Buffer => keyFor(`crm-mirror ${purpose}`, secret),
-    /** Runs work that writes in a transaction of its own. */
     immediately: <T>(work: () => T): T => patiently(() => transactions.immediate(work)),
-    /** Does the same for what may be lost: it hardly waits for another process. */
+    /** For what may be lost: it hardly waits for another process. */
     hastily<T>(work: () => T): T {
       const usual = Number(db.pragma('busy_timeout', { simple: true }));
       db.pragma(`busy_timeout = ${glanceMs}`);

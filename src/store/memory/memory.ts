@@ -56,7 +56,7 @@ export interface MemoryPlace {
 /** What a snapshot knows about its memory. */
 export interface KnownMemory {
   id: string;
-  /** The minimum number of times that the do-not-contact list was written. */
+  /** How often the do-not-contact list was written at least. */
   reached: number;
 }
 
@@ -69,7 +69,7 @@ export interface Opening {
   randomHex(bytes: number): string;
 }
 
-/** An open memory. Everything that reads or writes it throws Busy, and Invalid if it is damaged. */
+/** Everything that reads or writes it throws Busy, and Invalid if it is damaged. */
 export type Memory = ReturnType<typeof memoryIn>;
 
 const version = 1;
@@ -163,16 +163,14 @@ function memoryIn(db: Database.Database, key: MemoryKey, patiently: Wait) {
   const truncateLog = tables.value<[], number>('pragma wal_checkpoint(truncate)');
   return {
     id: tables.id,
-    /** Returns the do-not-contact list, for one run. */
     list: doNotContact.list,
     log,
     requests,
     key,
     /**
-     * Removes what the memory has of a person, all of it or nothing: the key in the audit log, of
-     * which an entry tells, the requests, also those about these contacts of the platform, and the
-     * notes in the do-not-contact list. What the list protects the person with stays. `at` is in
-     * milliseconds since the epoch. Throws Busy while another process reads what was removed.
+     * Removes what the memory has of a person, all of it or nothing: the key in the audit log, the
+     * requests, also those about these contacts, and the notes in the do-not-contact list. What
+     * protects the person stays. Throws Busy while another process reads what was removed.
      */
     forget(
       { key: person, contacts }: { key: Key; contacts: readonly string[] },
@@ -290,10 +288,7 @@ function lost(fault: string): Invalid {
   });
 }
 
-/**
- * Returns a wait that turns damage of the memory into Invalid, so that it is not taken for damage
- * of the snapshot.
- */
+/** Turns damage of the memory into Invalid, so that it is not taken for damage of the snapshot. */
 function soundly(db: Database.Database, path: string): Wait {
   const patiently = waiterFor(db, path, waiting);
   return (work) => {

@@ -1,8 +1,7 @@
 /**
- * Keeps what was sent to the platform lately, and what it answered, for people who have to find out
- * what happened. Rows are collected in memory and written in batches. Losing some of them is
- * allowed: a failure of the log is printed once, and never ends or delays a run. Of a contact, no
- * name and no other attribute is kept.
+ * Keeps what was sent to the platform lately, and what it answered. Rows are collected and written
+ * in batches. Losing some is allowed: a failure is printed once, and never ends or delays a run. Of
+ * a contact, no name and no other attribute is kept.
  */
 import type { Clock } from '../../domain/clock.ts';
 import { type Attempt, requestIdOf } from '../../domain/exchange.ts';
@@ -17,7 +16,7 @@ export interface RequestLog {
 
 export interface RequestWriter {
   record(attempt: Attempt): void;
-  /** Sets the run that the following requests belong to; undefined if they belong to none. */
+  /** Sets the run that the following requests belong to, if any. */
   setRun(id: string | undefined): void;
   /** Writes what was collected: some of it may be about a person who is to be removed. */
   flush(): void;
@@ -39,7 +38,7 @@ export interface LogOptions {
 const flushAfterMs = 1_000;
 const flushAtRows = 500;
 
-/** Collects requests for the log. Nothing of it throws: what cannot be written is said. */
+/** Nothing of it throws: what cannot be written is said. */
 export function collectRequests(options: LogOptions): RequestLog {
   const { requests, keepMs, clock } = options;
   let isSaid = false;
@@ -112,8 +111,6 @@ function stored({ attempt, run }: Row, secrets: Secrets, hides: readonly string[
   const { at, route, ms, method, path, person, contact, answer, failure, rows } = attempt;
   const isRead = method === 'GET' && answer !== undefined && answer.status < 300;
   const keep = (text: string | undefined) => {
-    // Of a contact, only the address and what the platform does with it are kept: no name and no
-    // other attribute of the person. `hides` are texts that are never kept.
     if (text === undefined || text === '') return null;
     const whole = route.startsWith('contacts.') ? withoutAttributes(text) : text;
     const shown = hidden(whole.slice(0, longest * 2), hides);
@@ -152,7 +149,6 @@ const keptOfContact = new Set(
   ).split(' '),
 );
 
-/** The most characters that are kept. */
 const longest = 4_096;
 /** The longest text of a contact that is read. Of a longer one, nothing is kept. */
 const longestRead = 65_536;

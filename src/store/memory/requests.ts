@@ -1,8 +1,7 @@
 /**
  * The request log: what was sent to the platform lately. A row states in plain text when a request
  * was sent, for which run, on which route and with which result. Everything else is encrypted, and
- * a person is replaced by a keyed hash. Both keys come from the key file, so that the memory alone
- * says nothing.
+ * a person is a keyed hash; both keys come from the key file.
  */
 import { createCipheriv, createDecipheriv, createSecretKey, hash } from 'node:crypto';
 import { storedJson } from '../../domain/stored-json.ts';
@@ -49,7 +48,7 @@ export interface RequestFilter {
   run: string | undefined;
   /** A route, or the first word of several. */
   route: string | undefined;
-  /** Whether only requests without a 2xx response are wanted. */
+  /** Only requests without a 2xx response. */
   failed: boolean | undefined;
   /** An address, or a function that recognizes one. */
   person: string | ((address: string) => boolean) | undefined;
@@ -57,18 +56,16 @@ export interface RequestFilter {
 
 export type LoggedRequest = RequestRow & Content;
 
-/**
- * The failed requests of a run, on one route and with one status (null without an answer). `at` is
- * when the last one was sent, in milliseconds since the epoch.
- */
-export interface FailedRequests extends RefusedRoute {
-  status: number | null;
-}
-
+/** Some requests on a route; `at` is when the last was sent, in milliseconds since the epoch. */
 interface RefusedRoute {
   route: string;
   n: number;
   at: number;
+}
+
+/** The failed requests of a run with one status: null without an answer. */
+export interface FailedRequests extends RefusedRoute {
+  status: number | null;
 }
 
 export const requestTable = `
@@ -78,7 +75,6 @@ export const requestTable = `
     person blob, contact blob, content blob not null);
   create index request_by_person on request (person) where person is not null;`;
 
-/** The number of rows that one `trim` drops at most. */
 const trimmedAtOnce = 2_000;
 /** What a row takes besides its content, in bytes, as far as the bound counts it. */
 const otherBytes = 160;
@@ -139,8 +135,8 @@ export function requestsIn(tables: MemoryTables) {
       });
     },
     /**
-     * Drops some rows that are before `since` (milliseconds since the epoch), and the oldest if all
-     * take more than `most` bytes. Returns whether there may be more to drop.
+     * Drops some rows that are before `since`, and the oldest if all take more than `bytes`.
+     * Returns whether there may be more to drop.
      */
     trim({ since, bytes: mostBytes }: { since: number; bytes: number }): boolean {
       if (bytes() <= mostBytes && (first()?.at ?? since) >= since) return false;
@@ -158,7 +154,6 @@ export function requestsIn(tables: MemoryTables) {
         );
       grow(-sum([...drop('person', person), ...contacts.flatMap((id) => drop('contact', id))]));
     },
-    /** Returns the `count` newest requests that the filter selects, and how many more there are. */
     read(
       { since, run: ofRun, route, failed: isFailed, person }: RequestFilter,
       count: number,
@@ -190,10 +185,7 @@ export function requestsIn(tables: MemoryTables) {
       )(bound).map(({ content, ...plain }) => ({ ...plain, ...secrets.open(content) }));
       return { newest, more: total(bound) - newest.length };
     },
-    /**
-     * Counts the requests of a run that were refused or not answered. `since` is when the log
-     * begins; undefined if it holds nothing. Times are in milliseconds since the epoch.
-     */
+    /** Counts the failed requests of a run. `since` is when the log begins. */
     failedOf({ run: ofRun, from, to }: { run: string; from: number; to: number }): {
       since: number | undefined;
       failed: FailedRequests[];
@@ -205,7 +197,7 @@ export function requestsIn(tables: MemoryTables) {
       const end = Math.min(idAt(to, { low: begin, high }), begin + most);
       return { since: oldest.at, failed: failed({ run: ofRun, begin, end }) };
     },
-    /** Returns, by route, the newest answer 429 and how many are among the newest rows. */
+    /** By route, the newest answer 429 and how many are among the newest rows. */
     lastRefused: () =>
       all<[rows: number], RefusedRoute>(
         `select route, count(*) n, max(at) at from request
@@ -239,9 +231,8 @@ export function secretsOf(keyFor: MemoryTables['keyFor']) {
   const nextNonce = randomBytesOf(nonceBytes);
   return {
     /**
-     * Returns the keyed hash that stands for a person's address, or for a contact's id. One call
-     * takes a third of the time of an HMAC. The half of the hash that is kept cannot be extended to
-     * that of another text.
+     * The keyed hash of a person's address, or of a contact's id, in a third of the time of an
+     * HMAC. The half that is kept cannot be extended to that of another text.
      */
     mark: (what: 'person' | 'contact', text: string): Buffer =>
       hash('sha256', `${marking} ${what} ${contactKey(text)}`, 'buffer').subarray(0, markBytes),

@@ -19,7 +19,7 @@ export interface LogFault {
 
 export interface Verification {
   entries: number;
-  /** The numbers of the first and the last entry; 0 in an empty log. */
+  /** 0 in an empty log. */
   first: number;
   last: number;
   /** The last entry that a valid checkpoint covers; 0 if none does. */
@@ -117,7 +117,7 @@ export function verifyLog(
   return { entries, first: first?.seq ?? 0, last: seq, head, ...proven, faults: all };
 }
 
-/** An entry whose hash does not follow from the entry before it. */
+/** `row` does not follow from the hash before it. */
 interface Odd {
   row: StoredEntry;
   before: Head;
@@ -135,7 +135,6 @@ function checkChain(add: Add) {
       if (fits) odd.push({ row, before: after });
       else add(after.seq + 1, missing(after.seq + 1, row.seq - 1));
     },
-    /** Reports an entry that is not the one that is known from elsewhere. */
     replaced(seq: number): void {
       add(seq, 'not the entry that was written here');
       breakAt(seq);
@@ -205,7 +204,6 @@ export function keyIdOf(pem: string): string {
   }
 }
 
-/** The entries among which the home of a moved one is searched. */
 const mostMoved = 50;
 
 /** Says where an entry that does not fit belongs, or that it was changed. */
@@ -221,10 +219,7 @@ function describeOdd(row: StoredEntry, odd: readonly Odd[]): string {
 
 const signatureForm = /^ed25519 ([\w+/=]+)$/;
 
-/**
- * Returns whether a decision is signed by the key that it names; undefined for a decision that
- * nobody has signed.
- */
+/** Whether a decision is signed by the key that it names; undefined if nobody has signed it. */
 export function isSignedDecision(
   statement: string | null,
   signer: string | null,

@@ -363,7 +363,7 @@ export function duplicatesIn(db: Statements) {
     select 1 from temp.staged where kind = @kind and not again and ${those}
     group by key, id having count(distinct place) > 1)`;
   return {
-    /** Unless all are `done`, skips records that request something: most are about to be recorded. */
+    /** Unless `done`, skips records that request something: most are about to be recorded. */
     note: db.run<RecordRange & { done: boolean }>(
       `insert or ignore into twin (kind, key, id)
        select s.kind, s.key, s.id from temp.desired s

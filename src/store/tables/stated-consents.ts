@@ -102,7 +102,7 @@ export function statedConsentsIn(db: Statements) {
     `kind = @kind and key in (select u.key from temp.rest u where ${inRange('u')})`,
   );
   return {
-    /** The parts that one of these ids, or this key, has opted out of, or may have by the mapping. */
+    /** The parts that these ids, or this key, have opted out of, or may have by the mapping. */
     optOutsOf: db.values<RecordName & { ids: readonly string[]; mapping: string }, string>(
       `select part from stated where kind = @kind and key = @key
          and (says = 'opt_out' or says = 'unread' and stated_by = @mapping)
