@@ -30,7 +30,7 @@ export const outageParts = [
   'schedule',
   'clock',
 ] as const;
-/** `key`: the platform's API key; `schedule`: overdue runs; `clock`: differs from the platform's. */
+/** `key`: the platform's API key; `schedule`: overdue runs; `clock`: not the platform's time. */
 export type OutagePart = (typeof outageParts)[number];
 
 const outage = z.object({

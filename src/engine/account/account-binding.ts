@@ -1,8 +1,7 @@
 /**
- * Binds a snapshot to one platform, API key and organization, and proves that a new key belongs to
- * the same organization. The recorded state is valid in that account only, because an opt-out that
- * we made in one account may have been made by the person in another. Of the key, only a hash is
- * stored.
+ * Binds a snapshot to one platform, API key (as a hash) and organization, and proves that a new key
+ * belongs to the same organization. The recorded state is valid in that account only: an opt-out
+ * that we made in one account may have been made by the person in another.
  *
  *   the snapshot is bound to  the mirror uses      result
  *   no account, or is empty   any account          bound before anything is recorded
@@ -34,7 +33,6 @@ const names = {
 /** How a snapshot relates to an account. `free`: bound to none, or holds nothing of one alone. */
 type BindingState = 'free' | 'ours' | 'other key' | 'other url';
 
-/** Compares this account with the one that the snapshot is bound to. */
 export function bindingState(snapshot: Snapshot, { url, apiKey }: Account): BindingState {
   const bound = boundTo(snapshot);
   if (bound.url === undefined || !snapshot.recorded.hasAny()) return 'free';
@@ -43,7 +41,7 @@ export function bindingState(snapshot: Snapshot, { url, apiKey }: Account): Bind
   return isSame ? 'ours' : 'other key';
 }
 
-/** Returns what the snapshot stores about its account; a value is undefined until it is known. */
+/** A value is undefined until it is known. */
 export function boundTo({ meta }: Snapshot): Record<keyof typeof names, string | undefined> {
   const { url, key, organization } = names;
   return { url: meta.get(url), key: meta.get(key), organization: meta.get(organization) };
@@ -57,7 +55,7 @@ export function bind(snapshot: Snapshot, { url, apiKey }: Account): void {
   });
 }
 
-/** Hashes the API key with the snapshot's secret. The key itself is not stored anywhere. */
+/** The key itself is not stored anywhere. */
 function hashed({ meta }: Snapshot, apiKey: string): string {
   return createHmac('sha256', meta.get('name-key') ?? '')
     .update(`platform-key:${apiKey}`)

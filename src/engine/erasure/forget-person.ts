@@ -1,7 +1,6 @@
 /**
  * Forgets one person on request: first in the do-not-contact list, then on the platform, then in
- * the snapshot. If anything interrupts this, the list already protects the person, the remaining
- * work is recorded, and `forget` can be called again.
+ * the snapshot. After an interruption the list protects the person, and `forget` goes on.
  */
 import { type Deadlines, acked } from '../../records/change-outcome.ts';
 import type { Deed } from '../../records/contact/contacts.ts';
@@ -24,7 +23,6 @@ import { bindDoNotContactList } from '../context/do-not-contact-binding.ts';
 import type { Mirror, MirrorContacts } from '../context/mirror-context.ts';
 import { identityOf } from '../context/person-identity.ts';
 import { type Unfinished, begun, end, keep } from './pending/unfinished-erasures.ts';
-import type { Purged } from '../../store/tables/record-purge.ts';
 import { invalidateCursor } from '../finish/source-cursor.ts';
 import { erasureWrite, forgetInMemory } from '../../store/memory/audit-trail.ts';
 import { latestNow } from '../context/platform-knowledge.ts';
@@ -34,10 +32,7 @@ import { inRun } from '../begin-run.ts';
 /** The result of all attempts since the first. Times are in milliseconds since the epoch. */
 export interface Certificate {
   at: number;
-  /**
-   * The list entry that prevents the person from being added again; `since` is when the erasure was
-   * first requested.
-   */
+  /** The list entry that bars the person; `since` is when the erasure was first requested. */
   entry: { ledger: string; seq: number; since: number };
   done: Pick<Unfinished, 'found' | 'optedOut' | 'deleted' | 'purged'>;
   /** Whether the platform was checked again and certainly has nothing about the person. */
@@ -46,12 +41,9 @@ export interface Certificate {
   scrubbed: boolean;
   /** Whether every id that the CRM has for the address is in the list. */
   crm: CrmReading;
-  /**
-   * Other addresses that the same CRM records, or the same contact, have or had. They were left
-   * unchanged.
-   */
+  /** Other addresses of the same CRM records, or the same contact. They were left unchanged. */
   also: Key[];
-  /** The reason why the erasure is incomplete; undefined if it is complete. */
+  /** Why the erasure is incomplete, if so. */
   failure: ExpectedError | undefined;
 }
 
@@ -123,29 +115,21 @@ function alsoOf({ snapshot, doNotContact }: Mirror, key: Key): Key[] {
   return snapshot.recorded.namesakes({ kind: 'contact', key }).filter((other) => !isErased(other));
 }
 
-/** Writes the erasure to the list, once: a repeated request keeps the time of the first. */
+/** A repeated request keeps the time of the first. */
 function enter({ doNotContact }: Mirror, who: Identity, at: number): Certificate['entry'] {
   const standing = () =>
     doNotContact
       .concerning(who)
       .find(({ cause, through }) => cause === 'erasure' && through === 'address');
   const before = standing();
-  const erasure: RememberedOptOut = {
-    part: all,
-    cause: 'erasure',
-    contact: null,
-    after: null,
-    by: at,
-  };
+  const none = { contact: null, after: null };
+  const erasure: RememberedOptOut = { part: all, cause: 'erasure', ...none, by: at };
   if (!before?.bears) doNotContact.write([{ ...who, adds: [before ?? erasure], ends: [] }], at);
   const { seq = 0, by = at } = standing() ?? {};
   return { ledger: doNotContact.id, seq, since: by };
 }
 
-/**
- * Records that the erasure has begun, and returns its record: `done` returns what has been done so
- * far, and each of the other functions records one more step.
- */
+/** Records that the erasure has begun, and returns what records each further step. */
 function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by: string }) {
   const { snapshot, clock } = mirror;
   const { transaction, recorded, purge, journal, unaudited } = snapshot;
@@ -163,13 +147,13 @@ function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by:
     const row = recorded.get('contact', key);
     if (!row) return;
     const about = {
-      kind: 'contact' as const,
+      kind: 'contact',
       key,
       part: channel,
       target: id,
       body: '{}',
       phase: 0,
-    };
+    } as const;
     const ack = { ...acked({ id }), at: clock.now(), latest: latestNow(mirror) };
     const after = acknowledge(row, { ...about, op: 'opt_out' }, ack);
     if (after) recorded.put(after);
@@ -210,17 +194,7 @@ function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by:
       forgetInMemory(mirror, { key, contacts }, { at: clock.now(), by });
       transaction(() => {
         // The rows deleted now are added to those of earlier attempts.
-        const more = purge.rows('contact', key, ids);
-        const sum = (of: keyof Purged): number => (now.purged?.[of] ?? 0) + more[of];
-        const purged = {
-          recorded: sum('recorded'),
-          origins: sum('origins'),
-          problems: sum('problems'),
-          changes: sum('changes'),
-          absences: sum('absences'),
-          held: sum('held'),
-          returned: sum('returned'),
-        };
+        const purged = purge.rows('contact', key, ids, now.purged);
         now = { ...now, purged };
         keep(snapshot, { ...now, key: undefined, told: undefined });
         // It is no longer known who else had this address, so the source has to be read completely.
@@ -238,8 +212,8 @@ function accountOf(mirror: Mirror, key: Key, { since, by }: { since: number; by:
 }
 
 /**
- * Returns a function that remembers a write on the platform for the audit log: before it is sent as
- * one without an answer, because the process may die, and then what became of it.
+ * Remembers a write on the platform for the audit log: before it is sent as one without an answer,
+ * because the process may die, and then what became of it.
  */
 function erasureWritesIn({ snapshot: { unaudited }, clock }: Mirror): (deed: Deed) => void {
   const open = new Map<string, number>();
@@ -269,17 +243,14 @@ function erasureWritesIn({ snapshot: { unaudited }, clock }: Mirror): (deed: Dee
   };
 }
 
-/** How the source was read. If it was not read, or is not certified, ids may be missing. */
+/** If the source was not read, or is not certified, ids may be missing. */
 export interface CrmReading {
   read: boolean;
   certified: boolean;
   why: string | null;
 }
 
-/**
- * Reads the source so that `identityOf` knows all ids of a person. Returns expected failures.
- * Throws Interrupted, and unexpected errors.
- */
+/** Reads the source so that `identityOf` knows all ids of a person. Throws Interrupted. */
 export async function readNames(
   mirror: Mirror,
   contacts: MirrorContacts,

@@ -39,7 +39,6 @@ import { counted } from '../../domain/values/counted.ts';
 import { markReset } from '../observe/observe-platform.ts';
 
 export interface Allowed {
-  /** The time of the change, in milliseconds since the epoch. */
   at: number;
   taken: readonly Entry[];
   /** Entries for other addresses that concerned the person by a CRM id, and no longer do. */
@@ -57,7 +56,6 @@ interface Allowing {
   key: Key;
   reason: string;
   by: string;
-  /** The user and the host that gave the command; undefined if no command did. */
   caller?: string | undefined;
 }
 
@@ -134,8 +132,8 @@ interface Settling {
 }
 
 /**
- * Reads both sides, and records the settlement if it is allowed. Sends nothing. Returns its time,
- * in milliseconds since the epoch. Throws Invalid if it is refused, and the errors of the readings.
+ * Reads both sides, and records the settlement if it is allowed. Sends nothing. Returns its time.
+ * Throws Invalid if it is refused, and the errors of the readings.
  */
 export async function settleConflict(
   mirror: Mirror,
@@ -176,7 +174,6 @@ export async function settleConflict(
 }
 
 export interface Reset {
-  /** The time of the reset, in milliseconds since the epoch. */
   at: number;
   recorded: boolean;
   /** The number of refused changes that the next run tries again. */

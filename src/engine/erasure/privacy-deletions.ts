@@ -117,7 +117,7 @@ async function ask(
   return record && rowOf(contacts, id, record);
 }
 
-/** Returns the addresses known for a record, also by a broken-off attempt, and all their ids. */
+/** The addresses known for a record, also by a broken-off attempt, and all their ids. */
 function peopleOf(mirror: Mirror, id: string): LockedPeople {
   const { snapshot } = mirror;
   const { recorded, duplicates } = snapshot;
@@ -133,7 +133,6 @@ function peopleOf(mirror: Mirror, id: string): LockedPeople {
 
 const dayMs = 86_400_000;
 
-/** The times of the erasures, in milliseconds since the epoch. */
 const times = storedFact<readonly number[]>('erased-by-events', 'the erasures by events');
 
 /** Counts one more erasure if it may happen; one that `forget` began may. In a transaction. */

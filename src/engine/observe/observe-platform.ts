@@ -8,11 +8,8 @@
  * number of distinct ids created before the listing began is at least the total that the first page
  * stated. "Before" is by the platform's own clock: the Date of its response, or the newest record
  * on page one. If the count falls short, the list is read again with other page boundaries and
- * merged with the first pass. Then the recorded records that appeared in neither pass are requested
- * one by one. Each costs a request, so their number is limited, and each run starts at a random
- * one.
- *
- * The first pass is indexed in one step, so it comes before any proof.
+ * merged with the first pass. Then recorded records that appeared in neither are requested one by
+ * one: a limited number, from a random one on.
  */
 import type { Clock, Random } from '../../domain/clock.ts';
 import {
@@ -49,10 +46,10 @@ interface Claim {
 
 const kind = 'contact';
 const pagesAtOnce = 16;
-/** So many records, because a transaction costs about as much as staging a page. */
+/** A transaction costs about as much as staging a page. */
 const stagedAtOnce = 1_000;
 
-/** What the first pass has found; nothing proves yet that it is complete. */
+/** Nothing proves yet that it is complete. */
 export interface FirstPass {
   listing: PlatformListing;
   claim: Claim;
@@ -61,19 +58,12 @@ export interface FirstPass {
 /** Reads all pages of a list once. The rows still have to be indexed afterwards. */
 export async function passOver(run: RunContext, contacts: MirrorContacts): Promise<FirstPass> {
   const [limit] = run.pageSizes;
-  const at = run.clock.now();
-  const knew = run.doNotContact.newest();
+  const startedAt = run.clock.now();
+  const knownEntries = run.doNotContact.newest();
   const claim = await turnPages(run, contacts, { limit, add: run.snapshot.staging.addListed });
-  const listing = {
-    complete: false,
-    size: 0,
-    startedAt: at,
-    knownEntries: knew,
-    endedAt: run.clock.now(),
-    platformStartedAt: claim.date,
-    organization: undefined,
-  };
-  return { listing, claim };
+  const unproven = { complete: false, size: 0, organization: undefined };
+  const times = { startedAt, endedAt: run.clock.now(), platformStartedAt: claim.date };
+  return { listing: { ...unproven, ...times, knownEntries }, claim };
 }
 
 /** Proves that staging has all records, reads more if needed, and stores what pages prove. */
@@ -131,12 +121,7 @@ async function turnPages(
     if (rows.length >= stagedAtOnce) stageRows();
     seen += found.rows.length;
     last = found;
-    run.progress({
-      stage: 'listing',
-      kind,
-      done: seen,
-      of: Math.max(found.total, seen),
-    });
+    run.progress({ stage: 'listing', kind, done: seen, of: Math.max(found.total, seen) });
   };
   run.progress({ stage: 'listing', kind, done: 0, of: undefined });
   await page(1);
@@ -164,8 +149,8 @@ const askedShare = 0.02;
 
 /**
  * Adds the records that are found to the listing, and notes those that are gone. A refused route or
- * an unavailable platform ends the search; any other refused request concerns only its record.
- * Records that were not requested remain unknown. Throws on a refused key and on an interruption.
+ * an unavailable platform ends the search; any other refusal concerns only its record. Throws on a
+ * refused key and on an interruption.
  */
 async function findMissing(
   run: RunContext,
@@ -229,11 +214,8 @@ export async function observePerson(
   contacts: MirrorContacts,
   { lock, ...single }: PersonFindings & { lock: PersonLock | undefined },
 ): Promise<void> {
-  const also = {
-    keys: formerKeys(run, single),
-    ids: run.snapshot.staging.idsOf('contact', single.key),
-  };
-  if (lock?.extend(also) === false) throw personIsLocked();
+  const ids = run.snapshot.staging.idsOf(kind, single.key);
+  if (lock?.extend({ keys: formerKeys(run, single), ids }) === false) throw personIsLocked();
   await lookUp(run, contacts, single);
 }
 
@@ -278,7 +260,6 @@ async function stageOne(run: RunContext, contacts: MirrorContacts, key: Key): Pr
   });
 }
 
-/** Each costs a few requests, and a reset is made by hand. */
 const readAtMost = 100;
 
 /** Holds any value while a record may be reset, so that other runs need not look for one. */
@@ -292,9 +273,8 @@ export function markReset({ recorded, meta }: Snapshot, key: Key): boolean {
 }
 
 /**
- * Reads the reset people into staging and makes them candidates. Anybody who could not be read
- * stays reset for the next run. Returns a note in that case. Throws Interrupted, and unexpected
- * errors.
+ * Reads the reset people into staging and makes them candidates. Returns a note about those who
+ * could not be read, and stay reset. Throws Interrupted, and unexpected errors.
  */
 export async function readReset(
   run: RunContext,

@@ -4,8 +4,7 @@
  * them counts; earlier readings show which records belong to a person.
  *
  * A source that reports changes is read for the changed records, the other records of the same
- * people, and the records of people with unfinished work, so that the duration depends on the
- * number of changes rather than on the size of the CRM. Everything is read instead if there is no
+ * people, and the records of people with unfinished work. Everything is read instead if there is no
  * cursor, if the source no longer knows it, if too much has changed, or if a person with unfinished
  * work has a record that cannot be requested.
  */
@@ -43,8 +42,7 @@ const stagedAtOnce = 1_000;
 async function stageRows(run: RunContext, found: readonly DesiredRow[]): Promise<Sizes> {
   const { snapshot } = run;
   const { staging, stage, meta } = snapshot;
-  // A few records do not show what their columns hold, so serial numbers of Excel are read as the
-  // last complete reading has them.
+  // A few records do not show what their columns hold, so the last complete reading tells.
   const columns = dateColumns.read(meta) ?? [];
   const rows = found.map((row) => withSerialsRead(row, columns));
   const count = Math.ceil(rows.length / stagedAtOnce);
@@ -77,8 +75,7 @@ async function stageRows(run: RunContext, found: readonly DesiredRow[]): Promise
     missing: 0,
     unknown: unknown.words(),
     dateColumns: columns,
-    // The count of the last complete reading plus the records added since. Without such a count,
-    // it is the number of recorded records, counted when a guard needs it.
+    // Counted when a guard needs it.
     get wanted() {
       return before === undefined ? snapshot.recorded.count(kind) : Number(before) + news;
     },
@@ -99,7 +96,7 @@ export function storeReadingFacts({ meta }: Snapshot, sizes: Sizes): void {
   dateColumns.write(meta, sizes.dateColumns.length > 0 ? sizes.dateColumns : undefined);
 }
 
-/** By default, so many people are compared in memory, which takes some 70 bytes for each. */
+/** By default; a person takes some 70 bytes. */
 const mostCompared = 2_000_000;
 
 /** The number of changed records above which everything is read, in batches and with all proofs. */
@@ -125,15 +122,14 @@ export async function readContacts(
   return { ...(await readSource(run, contacts, most)), because: read };
 }
 
-/** Reads the changes. Returns the reason if everything has to be read. */
+/** Returns the reason if everything has to be read. */
 async function readChanges(
   run: RunContext,
   contacts: MirrorContacts,
   since: string,
 ): Promise<SourceRead | FullCode> {
   const { source, fields } = contacts;
-  // The current records by id. Of ids that occur more than once, it is unknown which record is the
-  // newest; records without an id cannot be requested.
+  // The current records by id. Of ids that occur twice, it is unknown which record is the newest.
   const rows = new Map<string, DesiredRow>();
   const twice = new Set<string>();
   const nameless: DesiredRow[] = [];
@@ -191,8 +187,7 @@ async function readRelated(
     await each(fresh, askedAtOnce, async (id) => {
       const record = await source.one?.(id, { fields, signal: run.stop });
       asked.add(id);
-      if (!record) rows.delete(id);
-      if (!record) return;
+      if (!record) return void rows.delete(id);
       const row = rowOf(contacts, id, record);
       found.push(row);
       rows.set(id, row);
@@ -252,10 +247,7 @@ export async function readPerson(
   throw personIsLocked();
 }
 
-/**
- * Stores which people have several records and which of them are not recorded, for later runs that
- * read one record. Deletes people who were erased in the meantime.
- */
+/** Stores which people have several records, for later runs that read one; not of erased people. */
 export async function keepDuplicates(
   run: RunContext,
   contacts: MirrorContacts | undefined,
@@ -283,7 +275,7 @@ function keysOf({ snapshot }: RunContext, id: string): Key[] {
   return snapshot.recorded.ofOrigin(kind, id, '').map(({ key }) => key);
 }
 
-/** Returns the known ids of a person's records in the source, without repetitions. */
+/** The known ids of a person's records in the source. */
 export function idsAt({ snapshot }: { snapshot: Snapshot }, key: Key): string[] {
   const { recorded, duplicates } = snapshot;
   return [...new Set([...recorded.originsOf(kind, key), ...duplicates.of(kind, key)])];

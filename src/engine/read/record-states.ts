@@ -17,7 +17,7 @@ import type { Findings } from '../context/run-results.ts';
 import type { SourceRead } from './source-read.ts';
 import { identityOf } from '../context/person-identity.ts';
 
-/** Returns what a run keeps of a read; `still` tells whether the source is unchanged since. */
+/** Returns what a run keeps of a read. */
 export function readingOf(source: Source, read: SourceRead) {
   const { complete: certified, reading, whole, sizes } = read;
   const cursor = read.complete ? read.cursor : undefined;
@@ -150,7 +150,7 @@ function renamedOf(
   });
 }
 
-/** Returns the people who have replaced a person who is missing from the CRM. */
+/** The people who have replaced a person who is missing from the CRM. */
 function successorsOf(
   run: RunContext,
   { key, known, inDetail = false }: { key: Key; known: Findings; inDetail?: boolean },

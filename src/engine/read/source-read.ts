@@ -6,11 +6,10 @@ import type { RecordRange } from '../../store/database/key-range.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Certificate, SourceRecord } from '../../sources/source.ts';
 import type { FullCode } from '../report/run-summary.ts';
-import type { Clock } from '../../domain/clock.ts';
 import type { Contacts } from '../../records/contact/contacts.ts';
 import { silentBody } from '../../records/contact/observe/contact-state.ts';
 import type { RunContext } from '../context/run-context.ts';
-import { type MirrorContacts, onlyKey, type Progress } from '../context/mirror-context.ts';
+import { type MirrorContacts, onlyKey } from '../context/mirror-context.ts';
 import { inTurns, pagesOf } from '../context/work-in-parts.ts';
 import type { Sizes, Findings } from '../context/run-results.ts';
 import { withCommas } from '../../domain/values/counted.ts';
@@ -27,10 +26,9 @@ export type SourceRead = Certificate & {
   because?: FullCode;
 };
 
-/** The number of records sorted at a time. Each pass rewrites most pages of a table. */
+/** Each pass rewrites most pages of a table. */
 const sortedAtOnce = 75_000;
 
-/** The number of records decided at a time once their columns are known. */
 const decidedAtOnce = 1_000;
 
 const sharedId = {
@@ -42,16 +40,11 @@ const sharedId = {
 const kind = 'contact';
 
 /** What reading a source needs of a run. */
-export interface ReadingRun {
-  snapshot: Snapshot;
-  clock: Clock;
-  stop: AbortSignal;
-  progress(progress: Progress): void;
-}
+export type ReadingRun = Pick<RunContext, 'snapshot' | 'clock' | 'stop' | 'progress'>;
 
 /**
- * Reads the whole CRM. Records that are unchanged are not staged if no more than `mostCompared`
- * people are recorded. Throws Unavailable if it is empty although people are recorded.
+ * Reads the whole CRM. Unchanged records are not staged if at most `mostCompared` people are
+ * recorded. Throws Unavailable if it is empty although people are recorded.
  */
 export async function readSource(
   run: ReadingRun,
@@ -164,7 +157,6 @@ export async function* endingIn<End>(
   ended(yield* reading);
 }
 
-/** Reads the recorded people into memory, unless they are more than `most`. */
 async function rememberRecorded(
   run: ReadingRun,
   { channels }: MirrorContacts,
@@ -193,7 +185,7 @@ async function sortIn(run: ReadingRun): Promise<void> {
   staging.endSorting();
 }
 
-/** Finds ids that records share, names invalid records by them, and counts `count` records. */
+/** Finds ids that records share, names invalid records by them, and counts all. */
 async function resolveIds(run: ReadingRun, count: number) {
   const { staging, ranges, stage, absences } = run.snapshot;
   // The ranges of all keys, including the names added below.
@@ -249,21 +241,17 @@ export function reasonOf(stop: AbortSignal): Error {
   return stop.reason instanceof Error ? stop.reason : new Interrupted('SIGTERM');
 }
 
-// Finds the columns whose values are dates while a source is read. In such a column a serial number
-// of Excel (45900) is a date that lost its format. In any other column it stays without a meaning.
-
-/** Returns the row to use: with its serials as dates if all of their columns hold dates. */
+/**
+ * Returns the row with its serial numbers of Excel (45900) as dates that lost their format, if
+ * their columns hold nothing but dates.
+ */
 export function withSerialsRead(row: DesiredRow, dateColumns: readonly string[]): DesiredRow {
   const { asDates } = row;
   const isRead = asDates?.columns.every((column) => dateColumns.includes(column));
   return asDates && isRead ? asDates.row : row;
 }
 
-// Lists the source records that cannot be used. Each has a name that stays the same when lines of a
-// file move.
-
 const page = 500;
-/** The maximum number of opt-outs that a run lists, of records that it has not read. */
 const mostListed = 100;
 
 /** Lists invalid records. In a run about all people, each unknown word is listed once. */
@@ -318,7 +306,7 @@ function noticeInvalid(run: RunContext, row: DesiredRow, tally: RunTally): void 
   tally.notice(problem, onlyKey(run) === undefined ? option : undefined);
 }
 
-/** Returns a record's key, id or place for problems, and only a hash of an erased person. */
+/** Names a record by key, id or place, and an erased person by a hash. */
 function nameRecord(
   run: RunContext,
   { key, id, place }: DesiredRow,
@@ -332,7 +320,7 @@ function nameRecord(
   return { key: shown, isErased: shown !== name };
 }
 
-/** Counts and lists the known problems of records that an incremental reading did not contain. */
+/** Counts and lists the known problems of records that an incremental reading lacks. */
 export async function listUnread(
   run: RunContext,
   { tally, findings }: { tally: RunTally; findings: Findings },

@@ -1,7 +1,4 @@
-/**
- * Forecasts the duration of a plan from its requests and the platform's limits, and renders the
- * forecast as lines of text. All functions are pure.
- */
+/** Forecasts the duration of a plan from its requests and the platform's limits, and renders it. */
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 
@@ -64,7 +61,6 @@ export function forecast(needs: Needs, seen: Limits & { readMs: number }): Forec
   return { readMs, routes, ms: null, assumed };
 }
 
-/** Returns the minimum duration, based on the limits that are known. */
 export function leastMs({ routes }: { routes: readonly RouteForecast[] }): number {
   return longest(routes, ({ ms, windowMs }) => ({ ms: ms ?? 0, windowMs: windowMs ?? 0 })).ms;
 }
@@ -93,7 +89,6 @@ function longest(
   return [...lanes.values()].reduce((a, b) => (b.ms > a.ms ? b : a), noTime);
 }
 
-/** Returns "contact" for contacts.enrol. */
 function kindOf(route: string): string {
   return route.slice(0, route.indexOf('.') - 1);
 }
@@ -111,7 +106,7 @@ export function changesOf({ routes }: { routes: readonly RouteForecast[] }): Map
   return changes;
 }
 
-/** Forecasts the same requests again, using the limits that are known now. */
+/** Uses the limits that are known now. */
 export function forecastAgain({ routes, readMs }: Forecast, seen: Limits): Forecast {
   const needs = Object.fromEntries(routes.map(({ route, requests }) => [route, requests]));
   const limits = Object.fromEntries(routes.map((one) => [one.route, newest(one, seen.limits)]));
@@ -119,9 +114,8 @@ export function forecastAgain({ routes, readMs }: Forecast, seen: Limits): Forec
 }
 
 /**
- * Returns how long the remaining changes of one record type take when `done` of them are done,
- * based on the known limits and in whole windows. Enrolments count as done before deletes; for
- * every other route the same share counts as done.
+ * Returns how long the remaining changes of one record type take when `done` of them are done, in
+ * whole windows. Enrolments are done before deletes; of other routes, the same share.
  */
 export function restOf(
   { routes }: Forecast,
@@ -146,7 +140,6 @@ export function restOf(
   });
 }
 
-/** Returns the latest known limit of a route, or the earlier one if there is none. */
 function newest(
   { route, limit, windowMs, others }: RouteForecast,
   limits: Limits['limits'],

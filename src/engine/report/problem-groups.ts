@@ -7,7 +7,6 @@ import type { Fault, Key, RecordTypeName } from '../../domain/record.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import type { ReturnedRow } from '../../store/tables/opt-out-reports.ts';
 
-/** What problems of one cause have in common. */
 interface Similar {
   class: ProblemClass;
   cause: ProblemCause;
@@ -37,7 +36,6 @@ interface Sample {
   place: string | null;
 }
 
-/** Some problems that have everything in common but the record. */
 export interface SimilarProblems extends Similar {
   n: number;
   about: string;
@@ -116,15 +114,13 @@ export function groupProblems() {
     }
   };
   return {
-    /** Adds problems, except for what awaits approval. */
+    /** Leaves out what awaits approval. */
     add,
-    /** Adds what awaits approval because of a guard. */
     addHeld(guard: GuardClass, count: number, { reason, fix }: Fault): void {
       const about = { class: 'held', kind: guardRows[guard].recordType } as const;
       const none = { option: undefined, values: [], others: 0, samples: [] };
       whole.push({ ...about, cause: 'awaiting-approval', ...none, count, reason, fix });
     },
-    /** Adds opt-outs that the CRM refused. */
     addRefusedReports(rows: readonly ReturnedRow[]): void {
       const about = { class: 'rejected', cause: 'crm-refused', option: null, value: null } as const;
       const all = rows.map(({ email: key, reason, fix }) => {
@@ -146,7 +142,6 @@ export function groupProblems() {
   };
 }
 
-/** States that the CRM has refused an opt-out. */
 export function sayRejected(reason: string): string {
   return `the CRM refused this opt-out: ${reason}`;
 }

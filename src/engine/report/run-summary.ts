@@ -1,8 +1,4 @@
-/**
- * Defines what a run reports: the summary, which is the document that --json prints and tables are
- * built from; the plan, with its hash and what people see of it; and the reasons why a run compares
- * or reads everything.
- */
+/** What a run reports: its summary, which --json prints, its plan, and why it reads everything. */
 import { createHash } from 'node:crypto';
 import type { Change, Op } from '../../domain/change.ts';
 import { byGuard, type GuardClass } from '../../domain/guard-classes.ts';
@@ -87,8 +83,8 @@ export interface CannotUndo {
 }
 
 /**
- * Counts the opt-outs reported to the CRM. `rejected` and `waiting` are totals after the run. After
- * a plan, `waiting` counts the opt-outs that a run would report.
+ * The opt-outs reported to the CRM. `rejected` and `waiting` are totals after the run; of a plan,
+ * `waiting` counts the opt-outs that a run would report.
  */
 export interface WriteBackSummary {
   told: number;
@@ -124,7 +120,7 @@ export interface KindSummary {
   conflicts: number;
 }
 
-/** Returns the summary of a run that never began: the same document with all counts at zero. */
+/** The summary of a run that never began: all counts are zero. */
 export function nothingDone(of: {
   mirror: string;
   mode: Summary['mode'];
@@ -172,20 +168,16 @@ export function nothingDone(of: {
   };
 }
 
-/** Splits the counts of held changes by class into the two places of a summary. */
 export function splitHeld({ template, ...people }: Record<GuardClass, number>) {
   return { contacts: people, templates: template };
 }
 
-/** Combines the counts of the two places again. */
-export function heldIn({
-  contacts,
-  templates,
-}: {
+/** Combines them again. */
+export function heldIn(of: {
   contacts: { held: Summary['contacts']['held'] };
   templates: { held: number };
 }): Record<GuardClass, number> {
-  return { ...byGuard(() => templates.held), ...contacts.held };
+  return { ...byGuard(() => of.templates.held), ...of.contacts.held };
 }
 
 const shownOps: Record<RecordTypeName, { changes: (keyof ChangeCounts)[]; applied: Op[] }> = {
@@ -222,7 +214,7 @@ export interface Plan {
   changes: Record<RecordTypeName, ChangeCounts>;
 }
 
-/** Collects the changes of a plan in order, each once, whether or not a guard holds it. */
+/** Collects the changes of a plan in order, held or not. */
 export function planning() {
   const hash = createHash('sha256');
   const counts: Record<RecordTypeName, ChangeCounts> = { contact: {}, template: {} };
@@ -258,11 +250,7 @@ export interface PlannedRecord {
   reason: string;
 }
 
-/**
- * Names the reasons why a run compares everything with the platform (mode `full`), or why a fast
- * run reads the whole source although the source can report what has changed. These are the words
- * of each reason, by its code. The codes stay the same.
- */
+/** The words of each reason, by its code. The codes stay the same. */
 const words = {
   // Why a run compares everything.
   asked: 'it was asked for with --full',

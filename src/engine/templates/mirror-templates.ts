@@ -1,11 +1,9 @@
 /**
- * The steps of a run for templates: it reads their files, lists them on the platform, decides about
- * those that differ, and sends what the guards let pass. There are hundreds of them, so each step
- * takes all at once, and no other run is at the same template.
+ * The steps of a run for templates. There are hundreds of them, so each step takes all at once, and
+ * no other run is at the same template.
  *
- * It remembers which content of a template was sent as a test to which addresses, so that nobody
- * gets the same test twice. A claim is on disk before the test is sent: after a crash in between,
- * the test counts as sent.
+ * Nobody gets the same test twice: which content was sent to whom is on disk before the test is
+ * sent, and counts as sent after a crash in between.
  */
 import type { Key } from '../../domain/record.ts';
 import {
@@ -128,7 +126,7 @@ export async function decideTemplates(deciding: Deciding): Promise<void> {
   await decideCandidates(deciding.run, kind, { decide: (key) => void decideOne(deciding, key) });
 }
 
-/** Makes the decision for one template. Returns the number of planned changes. */
+/** Returns the number of planned changes. */
 function decideOne({ run, templates, known, tally }: Deciding, key: Key): number {
   const states = statesOf(run, key, known);
   const decision = run.undo
@@ -178,7 +176,6 @@ export function noticeInvalid({ snapshot }: RunContext, tally: RunTally): void {
   });
 }
 
-/** Returns the templates of a run as records to send. No other run is at the same template. */
 export function sendableTemplates(applying: Applying, templates: MirrorTemplates): SendableRecords {
   const { snapshot } = applying.run;
   return {

@@ -14,15 +14,13 @@
  *   counts, and an unfinished  anything                the listing continues one page earlier,
  *   listing                                            because removed rows moved others up
  *
- * The platform sorts by when a contact was created, not by when the person unsubscribed, so a new
- * opt-out may be on any page. If a count rose by some number, finding that many new people proves
- * nothing, because each person who resubscribed hides another one. A listing is therefore always
- * read to the end. It uses at most a quarter of the route's limit per window, and continues with
- * the next check. The counts from before the listing are stored only when it ends, so that an
- * opt-out made during the listing still shows as a raised counter in the next check.
+ * A new opt-out may be on any page, and each person who resubscribed hides another one, so a
+ * listing is always read to the end. It uses at most a quarter of the route's limit per window, and
+ * continues with the next check. The counts from before the listing are stored only when it ends,
+ * so that an opt-out made during the listing still shows as a raised counter in the next check.
  *
- * The listed people are recorded first in the do-not-contact list, then in the snapshot, as a run
- * would. Nothing is sent, and nothing is concluded about other people. The caller holds the lease.
+ * The listed people are recorded first in the do-not-contact list, then in the snapshot. Nothing is
+ * sent, and nothing is concluded about other people. The caller holds the lease.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { Invalid } from '../../domain/errors.ts';
@@ -61,9 +59,8 @@ export interface Watching {
 }
 
 const pageSize = 100;
-/** The share of the route's limit that a listing uses in a window. */
 const limitShare = 0.25;
-/** The limit to assume if the route's is not known. */
+/** Of a route without a known limit. */
 const unknown = { pages: 10, windowMs: 60_000 };
 const runsAtOnce = 8;
 
@@ -151,7 +148,6 @@ function peopleOf({ name: mirror, contacts }: Mirror): Contacts {
   });
 }
 
-/** Returns the state after a page: the next page, the next way, or the end. */
 function turned(
   state: State,
   { ways, page, seen, counts: began }: Listing,
@@ -169,10 +165,7 @@ function turned(
   return { ...state, counts: Object.fromEntries(lower), listing: undefined };
 }
 
-/**
- * Names the runs in progress. A run may record people from a listing that is older than ours until
- * it has written its plan, and after that until it has ended.
- */
+/** A run may record people from a listing that is older than ours. */
 function runsUnderWay({ snapshot: { runs, journal } }: Mirror): string[] {
   return runs
     .newest(runsAtOnce)
@@ -187,7 +180,6 @@ interface Departing {
   restored: boolean;
 }
 
-/** The people on one page of a listing; times are in milliseconds since the epoch. */
 interface Sight {
   rows: readonly ObservedRow[];
   /** When the page was requested, and when the response arrived. */
@@ -198,8 +190,7 @@ interface Sight {
 /**
  * Records the listed people who are recorded or planned, and returns how many are newly known to
  * have unsubscribed; `more` is called in the same transaction, with the open changes because of
- * which people were not recorded. It does not yield, so other writes to the snapshot come before or
- * after it.
+ * which people were not recorded. It does not yield.
  */
 function recordUnsubscribed(
   departing: Departing,

@@ -52,8 +52,8 @@ export function purgeIn(db: Statements) {
   };
   const isBusy = db.number<[]>('pragma wal_checkpoint(truncate)');
   return {
-    /** Deletes every row about the record; `ids` are its ids in the source. */
-    rows(kind: RecordTypeName, key: Key, ids: readonly string[]): Purged {
+    /** Deletes every row about the record, and adds their numbers to `before`. */
+    rows(kind: RecordTypeName, key: Key, ids: readonly string[], before?: Purged): Purged {
       // The problem of an invalid record without a key is stored under the record's id instead.
       const names = [key, ...ids.map((id) => `id ${id}`)];
       drop.mentions({ kind, key });
@@ -61,17 +61,19 @@ export function purgeIn(db: Statements) {
       drop.unaudited(key);
       drop.stated({ kind, key, ids });
       drop.listed(kind, key);
-      const dropped = {
-        recorded: drop.recorded(kind, key),
-        origins: drop.origins(kind, key),
-        problems: names.reduce((sum, name) => sum + drop.problems(kind, name), 0),
-        changes: drop.changes(kind, key),
-        absences: drop.absences(kind, key),
-        held: drop.held(kind, key),
-        returned: drop.returned(kind, key),
+      const sum = (of: keyof Purged, these = [key]): number =>
+        these.reduce((n, name) => n + drop[of](kind, name), before?.[of] ?? 0);
+      const purged = {
+        recorded: sum('recorded'),
+        origins: sum('origins'),
+        problems: sum('problems', names),
+        changes: sum('changes'),
+        absences: sum('absences'),
+        held: sum('held'),
+        returned: sum('returned'),
       };
       drop.emptyPlans();
-      return dropped;
+      return purged;
     },
     /**
      * Rewrites the file, so that it contains no bytes of deleted rows. Call it outside

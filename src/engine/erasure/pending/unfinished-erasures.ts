@@ -1,10 +1,8 @@
 /**
  * Stores erasures that were requested and are not finished. `forget` records each before it begins,
- * together with its progress, and removes it when nothing is left to do. An erasure that a CRM
- * event requests is also recorded here if a guard holds it, until `forget` is called. A full run
- * records all people who are erased according to the do-not-contact list but are nevertheless
- * recorded, or present on both sides, because a snapshot restored from a backup can bring people
- * back.
+ * with its progress, and removes it in the end. One that a CRM event requests is recorded, too, if
+ * a guard holds it. A full run records the erased people who are nevertheless recorded, or present
+ * on both sides, because a backup that is put back can bring people back.
  */
 import { type Meta, storedFact } from '../../../store/database/meta-table.ts';
 import type { Key } from '../../../domain/record.ts';
@@ -38,7 +36,7 @@ export function unfinishedIn({ meta }: { meta: Meta }): readonly Unfinished[] {
   return stored.read(meta) ?? [];
 }
 
-/** Returns the erasure as this attempt begins, with all that earlier attempts did. */
+/** The erasure as this attempt begins, with all that earlier attempts did. */
 export function begun({ meta }: { meta: Meta }, key: Key, since: number): Unfinished {
   const hash = shortHash(meta, key);
   const before = unfinishedIn({ meta }).find((one) => one.hash === hash);
@@ -77,9 +75,8 @@ export async function findErased(run: RunContext): Promise<Key[]> {
 }
 
 /**
- * Stores the erased people that a full run found, replacing those that an earlier run stored. Skips
- * people that another run has locked during this one, because this run may have read them before
- * they were erased. Call it within a transaction.
+ * Stores the erased people that a full run found, in place of those that an earlier run stored; not
+ * those whom another run has locked meanwhile. Call it within a transaction.
  */
 export function noteUnfinished(run: RunContext, erased: readonly Key[]): void {
   const { snapshot, startedAt } = run;
