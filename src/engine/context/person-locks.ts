@@ -78,7 +78,10 @@ export function createPersonLocks() {
     count: () => ({ begun, ended: begun - runs.size }),
     /** Call when a run begins: about all people, which may be superseded, or about one. */
     begin(run: string, about: 'all' | 'one'): void {
-      if (about === 'one') return void alone.add(run);
+      if (about === 'one') {
+        alone.add(run);
+        return;
+      }
       begun += 1;
       const superseded = { keys: new Set(taken.keys), ids: new Set(taken.ids) };
       runs.set(run, { superseded, inFlight: new Map() });

@@ -187,7 +187,8 @@ async function readRelated(
     await each(fresh, askedAtOnce, async (id) => {
       const record = await source.one?.(id, { fields, signal: run.stop });
       asked.add(id);
-      if (!record) return void rows.delete(id);
+      if (!record) rows.delete(id);
+      if (!record) return;
       const row = rowOf(contacts, id, record);
       found.push(row);
       rows.set(id, row);
