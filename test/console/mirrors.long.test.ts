@@ -127,6 +127,9 @@ test('what has changed since yesterday stands by day, over mirrors and in one', 
   expect(await answer.innerText()).toMatch(/^3 mirrors paused\.\s+Each of them$/);
   await answer.getByText('Each of them').click();
   await answer.getByText('well is paused').waitFor();
+  // A mirror that needs attention shows that it is paused, too.
+  const broken = page.getByRole('row', { name: 'failed' }).first();
+  expect(await broken.innerText()).toMatch(/^failed[^]*Paused, and needs attention/);
   await page.goto('/since');
   const decisions = page.locator('section', { hasText: 'Decisions' });
   expect(await decisions.innerText()).toContain('paused the mirror: maintenance');

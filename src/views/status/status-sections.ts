@@ -284,7 +284,9 @@ export function stateWord(
     ({ code }) => code === 'never_proven' || (code === 'no_snapshot' && lease.held),
   );
   if (attention.length > 0 && !isFirst) {
-    return say('attention', 'bad', paused ? `${halted}, and needs attention` : 'Needs attention');
+    if (!paused) return say('attention', 'bad', 'Needs attention');
+    const text = `${halted}, and needs attention`;
+    return say('attention', 'bad', text, text);
   }
   if (running) return say('running', 'busy', 'A run is in progress');
   if (attention.length > 0) return say('first', 'busy', 'Waits for its first run');
