@@ -69,7 +69,14 @@ function beginRun(mirror: Mirror, options: RunOptions): RunResults {
   } while (snapshot.runs.get(id));
   const run: RunContext = {
     ...mirror,
-    ...options,
+    // A caller's options may have more, under names that the mirror has, too.
+    mode: options.mode,
+    writes,
+    firstLoad: options.firstLoad,
+    restored: options.restored,
+    stop: options.stop,
+    abort: options.abort,
+    progress: options.progress,
     id,
     startedAt,
     clock,
