@@ -31,12 +31,8 @@ const mostValues = 1_000;
 /** The maximum number of characters of a value that are kept. */
 export const mostCharacters = 60;
 
-interface UnknownCount {
-  add(row: DesiredRow): void;
-  words(): UnknownWords[];
-}
-
-export function countUnknown(): UnknownCount {
+/** Counts unknown values by option; the most frequent ones come first. */
+export function countUnknown() {
   const options = new Map<string, UnknownWords & { byName: Map<string, UnknownValue> }>();
   const addOne = ({ option, fix, unknown, text }: UnknownWord, place: string): void => {
     const none = { option, fix, values: [], others: 0, first: place };
@@ -50,8 +46,9 @@ export function countUnknown(): UnknownCount {
     else of.byName.set(name, { text: short, unknown, records: 1 });
   };
   return {
-    add: ({ unknown = [], place }) => unknown.forEach((word) => addOne(word, place)),
-    words: () =>
+    add: ({ unknown = [], place }: DesiredRow): void =>
+      unknown.forEach((word) => addOne(word, place)),
+    words: (): UnknownWords[] =>
       [...options.values()].map(({ byName, ...of }) => {
         const values = [...byName.values()].toSorted((a, b) => b.records - a.records);
         return { ...of, values };

@@ -79,13 +79,8 @@ function createJudge(
   };
 }
 
-/** A use of the record; `field` is undefined if all of it is used or the name is computed. */
-interface Use {
-  field: string | undefined;
-  at: number;
-}
-
-function usesOf(node: ASTNode): Use[] {
+/** Returns the uses of the record; without a field if all of it is used, or a computed name. */
+function usesOf(node: ASTNode): { field: string | undefined; at: number }[] {
   if (node.op === 'id') return node.args === 'record' ? [{ field: undefined, at: node.start }] : [];
   if (node.op === '.' || node.op === '[]') {
     const [of, name] = node.args;
@@ -300,14 +295,8 @@ function joined(list: readonly string[], by: string): string {
 
 const known = 'use one of CEL: size, startsWith, matches, int …';
 
-interface Call {
-  name: string;
-  at: number;
-  after: number;
-}
-
 /** Returns every call within a node, with its place in the text. */
-export function callsIn(node: ASTNode): Call[] {
+export function callsIn(node: ASTNode): { name: string; at: number; after: number }[] {
   const within = inner(node).flatMap(callsIn);
   if (node.op === 'call')
     return [{ name: node.args[0], at: node.start, after: node.start }, ...within];

@@ -7,7 +7,7 @@ import { httpOptions, httpReturnsOptions } from '../../sources/http/options.ts';
 import { hubspotOptions, hubspotReturnsOptions } from '../../sources/hubspot/options.ts';
 import { ndjsonOptions, ndjsonReturnsOptions } from '../../sources/ndjson/options.ts';
 import { salesforceOptions, salesforceReturnsOptions } from '../../sources/salesforce/options.ts';
-import { sqlOptions, sqlReturnsOptions, withPaths } from '../../sources/sql/options.ts';
+import { absoluteAddress, sqlOptions, sqlReturnsOptions } from '../../sources/sql/options.ts';
 import { xlsxOptions } from '../../sources/xlsx/options.ts';
 
 export const contactSource = z
@@ -83,7 +83,10 @@ export function withAbsolutePaths<T extends Options>(
   absolute: (path: string) => string,
 ): T {
   const placed = { ...options };
-  if (placed.type === 'sql') return Object.assign(placed, withPaths(placed, absolute));
+  if (placed.type === 'sql') {
+    if (placed.url !== undefined) placed.url = absoluteAddress(placed.url, absolute);
+    if (placed.ca !== undefined) placed.ca = absolute(placed.ca);
+  }
   if ('path' in placed && placeOf(placed.path) === 'file') placed.path = absolute(placed.path);
   if ('tokenFile' in placed) placed.tokenFile = placed.tokenFile && absolute(placed.tokenFile);
   if ('auth' in placed && placed.auth.privateKeyFile) {

@@ -11,24 +11,16 @@ import { writeWhole } from './config-file.ts';
 /** Returns a public key, given as base64 (SPKI) or PEM, as base64; undefined if it is none. */
 export function publicKeyIn(text: string): string | undefined {
   if (isPrivateKey(text)) return undefined;
-  try {
-    const key = text.includes('-----BEGIN') ? createPublicKey(text) : keyOfBase64(text);
-    if (key.asymmetricKeyType !== 'ed25519') return undefined;
-    return key.export({ type: 'spki', format: 'der' }).toString('base64');
-  } catch {
-    return undefined;
-  }
+  const isPem = text.includes('-----BEGIN');
+  const key = attempt(() => (isPem ? createPublicKey(text) : keyOfBase64(text)));
+  if (key?.asymmetricKeyType !== 'ed25519') return undefined;
+  return key.export({ type: 'spki', format: 'der' }).toString('base64');
 }
 
 /** Returns whether a text, base64 or PEM, contains a private key of any kind. */
 export function isPrivateKey(text: string): boolean {
-  if (/PRIVATE KEY/.test(text)) return true;
-  try {
-    createPrivateKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'pkcs8' });
-    return true;
-  } catch {
-    return false;
-  }
+  const der = { key: Buffer.from(text, 'base64'), format: 'der', type: 'pkcs8' } as const;
+  return /PRIVATE KEY/.test(text) || attempt(() => createPrivateKey(der)) !== undefined;
 }
 
 /** Returns the public key that belongs to a private key, as base64 (SPKI). */
@@ -38,12 +30,8 @@ export function publicKeyOf(key: KeyObject): string {
 
 /** Returns whether a base64 signature of a text was made with the key of a `publicKeyIn` text. */
 export function isSignedBy(publicKey: string, text: string, signature: string): boolean {
-  try {
-    const key = keyOfBase64(publicKey);
-    return verify(null, Buffer.from(text), key, Buffer.from(signature, 'base64'));
-  } catch {
-    return false;
-  }
+  const bytes = Buffer.from(signature, 'base64');
+  return attempt(() => verify(null, Buffer.from(text), keyOfBase64(publicKey), bytes)) === true;
 }
 
 function keyOfBase64(text: string): KeyObject {
@@ -59,9 +47,14 @@ export function createKeyFile(file: string): KeyObject {
 
 /** Returns the private key of a text in PEM form; undefined if it is none for Ed25519. */
 export function privateKeyIn(pem: Buffer): KeyObject | undefined {
+  const key = attempt(() => createPrivateKey(pem));
+  return key?.asymmetricKeyType === 'ed25519' ? key : undefined;
+}
+
+/** Returns a result; undefined if the work throws, as it does for what is no key. */
+function attempt<T>(work: () => T): T | undefined {
   try {
-    const key = createPrivateKey(pem);
-    return key.asymmetricKeyType === 'ed25519' ? key : undefined;
+    return work();
   } catch {
     return undefined;
   }

@@ -22,29 +22,15 @@ export interface LocalTime {
   minuteOfDay: number;
 }
 
-const formats = new Map<string, Intl.DateTimeFormat>();
-
 /** Returns the local time at `at` (epoch milliseconds). Throws RangeError for an unknown zone. */
 export function localTime(at: number, timezone: string): LocalTime {
-  // Creating a format is slow, so each is kept.
-  const format =
-    formats.get(timezone) ??
-    new Intl.DateTimeFormat('en-US', {
-      timeZone: timezone,
-      weekday: 'short',
-      hour: '2-digit',
-      minute: '2-digit',
-      hourCycle: 'h23',
-    });
-  formats.set(timezone, format);
-  const parts = format.formatToParts(at);
-  const part = (type: Intl.DateTimeFormatPartTypes) =>
-    parts.find((one) => one.type === type)?.value ?? '';
-  const hour = Number(part('hour'));
-  const weekday = weekdays.find((day) => day === part('weekday')) ?? 'Mon';
-  return { weekday, hour, minuteOfDay: hour * 60 + Number(part('minute')) };
+  const local = new Date(at + offsetAt(at, timezone));
+  const hour = local.getUTCHours();
+  const weekday = weekdays[(local.getUTCDay() + 6) % 7] ?? 'Mon';
+  return { weekday, hour, minuteOfDay: hour * 60 + local.getUTCMinutes() };
 }
 
+/** One for each zone, because creating a format is slow. */
 const offsets = new Map<string, Intl.DateTimeFormat>();
 
 /** Returns how far the clock of a zone is ahead of UTC at `at`, both in milliseconds. */

@@ -5,8 +5,7 @@
  * undefined if it is absent. `consents[].status` is the list of what its elements have there.
  */
 export function fieldAt(value: unknown, field: string): unknown {
-  if (isObject(value) && Object.hasOwn(value, field)) return Reflect.get(value, field);
-  return follow(value, field.split('.'), { marksEnd: false });
+  return follow(value, pathOf(value, field), false);
 }
 
 /**
@@ -14,30 +13,25 @@ export function fieldAt(value: unknown, field: string): unknown {
  * text, or a list with elements), returns an object, which neither looks empty nor has elements.
  */
 export function fieldOrEnd(value: unknown, field: string): unknown {
-  return follow(value, pathOf(value, field), { marksEnd: true });
+  return follow(value, pathOf(value, field), true);
 }
 
 function pathOf(value: unknown, field: string): string[] {
   return isObject(value) && Object.hasOwn(value, field) ? [field] : field.split('.');
 }
 
-function follow(
-  value: unknown,
-  [name, ...rest]: readonly string[],
-  how: { marksEnd: boolean },
-): unknown {
+function follow(value: unknown, [name, ...rest]: readonly string[], marksEnd: boolean): unknown {
   if (name === undefined) return value;
   if (value === undefined || value === null) return undefined;
-  const { marksEnd } = how;
   if (!isObject(value) || (marksEnd && Array.isArray(value) && value.length > 0)) {
     return marksEnd ? { end: value } : undefined;
   }
   if (Object.hasOwn(value, name)) {
     const inner: unknown = Reflect.get(value, name);
-    return follow(inner, rest, how);
+    return follow(inner, rest, marksEnd);
   }
-  const list = name.endsWith('[]') ? follow(value, [name.slice(0, -2)], how) : undefined;
-  return list && [list].flat().flatMap((one) => follow(one, rest, how));
+  const list = name.endsWith('[]') ? follow(value, [name.slice(0, -2)], marksEnd) : undefined;
+  return list && [list].flat().flatMap((one) => follow(one, rest, marksEnd));
 }
 
 /** Returns whether a value is an object or a list. */

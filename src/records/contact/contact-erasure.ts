@@ -51,11 +51,7 @@ export async function erase(
   return isCertain;
 }
 
-async function findsParts(
-  platform: Contacts,
-  key: string,
-  { signal }: Deadlines,
-): Promise<boolean> {
+async function findsParts(platform: Contacts, key: string, { signal }: Deadlines) {
   const { contacts } = await platform.list({ page: 1, limit: 100 }, { signal, person: key });
   const parts = contacts.map(({ email }) => commonPart(contactKey(email)).slice(1));
   const search = parts.find((part) => part.length > 1);

@@ -103,12 +103,7 @@ function settleIn(states: ContactStates, rules: PersonRules, asked: SettlementAs
 const ownOptOut: readonly string[] = ['our-opt-out-stands', 'our-opt-out-recorded', 'undone'];
 
 /** Returns whether nobody is known to have made the opt-out but the mirror, or the platform. */
-function isEligible(
-  { by }: Verdict,
-  is: Membership,
-  channel: string,
-  facts: PlatformFacts,
-): boolean {
+function isEligible({ by }: Verdict, is: Membership, channel: string, facts: PlatformFacts) {
   if (ownOptOut.includes(by)) return isOurs(is);
   if (by !== 'left-or-unknown' || is.is !== 'opt_out' || is.by !== 'platform') return false;
   const wasIn = is.made === undefined || is.made.after !== null;
@@ -116,10 +111,7 @@ function isEligible(
 }
 
 /** Returns whether the contacts are exactly those of the last run, so that nothing has changed. */
-function isAsRecorded(
-  recorded: readonly ObservedContact[],
-  shown: readonly ObservedContact[],
-): boolean {
+function isAsRecorded(recorded: readonly ObservedContact[], shown: readonly ObservedContact[]) {
   // Whether there are other channels is no part of the fingerprint, so a row may not know it.
   const plain = ({ others: _, ...contact }: ObservedContact) => contact;
   const sorted = (contacts: readonly ObservedContact[]) =>

@@ -251,10 +251,7 @@ function deletionAfter(inverse: readonly Change[], { run, facts, overridden }: F
  * stated and nobody had sent: it is restored as stated by the records of the address. One that an
  * operator had stated ends only by a later statement. `newer` alone overrode the person's own.
  */
-function overriddenIn(
-  changes: readonly DoneChange[],
-  { desired, origins }: ContactStates,
-): Map<string, OverriddenOptOut> {
+function overriddenIn(changes: readonly DoneChange[], { desired, origins }: ContactStates) {
   const found = new Map<string, OverriddenOptOut>();
   for (const done of changes) {
     if (done.op !== 'create' && done.op !== 'opt_in') continue;

@@ -179,11 +179,7 @@ async function recover(
   return done ? acked({ id: row.id, observed: row, late }) : stale([row], 'did not happen');
 }
 
-async function find(
-  platform: Platform['templates'],
-  change: TemplateChange,
-  signal: AbortSignal,
-): Promise<Template[]> {
+async function find(platform: Platform['templates'], change: TemplateChange, signal: AbortSignal) {
   const { fields } = change.value;
   const found: Template[] = [];
   for await (const template of platform.all({}, { signal })) {

@@ -35,13 +35,7 @@ import {
   fingerprint,
   type Key,
 } from '../../domain/record.ts';
-import {
-  type Decision,
-  type Undone,
-  changedLater,
-  type NotUndone,
-  type Undoing,
-} from '../decision.ts';
+import { type Decision, type Undone, changedLater, type Undoing } from '../decision.ts';
 import {
   difference,
   differing,
@@ -205,11 +199,7 @@ function owned({
 const leftAlone = (row: RecordedRow): RecordedRow => ({ ...row, shown: undefined });
 
 /** Returns whether a stated field was edited; formatting leaves `updatedAt` unchanged. */
-function isEdited(
-  recorded: RecordedTemplate,
-  shown: ObservedTemplate,
-  desired: TemplateFields,
-): boolean {
+function isEdited(recorded: RecordedTemplate, shown: ObservedTemplate, desired: TemplateFields) {
   const stated = new Set(Object.keys(desired));
   const part = ({ fields }: ObservedTemplate): string =>
     canonicalJson(Object.fromEntries(Object.entries(fields).filter(([name]) => stated.has(name))));
@@ -380,19 +370,11 @@ export function undoTemplate(states: TemplateStates, { run, changes }: Undoing):
   const all = changes.filter(({ op }) => op !== 'complete');
   const done = changes.at(-1);
   if (all.length === 0 || !done) return { decision, cannot: [] };
-  const found = inverseOf(states, { run, changes: all }, done);
-  if ('reason' in found) return { decision, cannot: [found] };
-  return { decision: { ...decision, changes: [found] }, cannot: [] };
-}
-
-function inverseOf(
-  states: TemplateStates,
-  { run, changes }: Undoing,
-  done: DoneChange,
-): Change | NotUndone {
   const { op, part } = done;
-  const refused = (rule: string, reason: string): NotUndone => ({ op, part, rule, reason });
-  if (done.later !== undefined) return changedLater(done);
+  const refused = (rule: string, reason: string): Undone => {
+    return { decision, cannot: [{ op, part, rule, reason }] };
+  };
+  if (done.later !== undefined) return { decision, cannot: [changedLater(done)] };
   const recorded = states.recorded?.value;
   const target = done.target ?? states.recorded?.id;
   const shown = states.observed.map(({ value }) => value).find(({ id }) => id === target);
@@ -401,7 +383,7 @@ function inverseOf(
   if (isEdited(recorded, shown, { ...value.wanted, name: value.wanted.name ?? '' })) {
     return refused('template-edited', 'it was edited on the platform since');
   }
-  const fields = restored(changes, shown);
+  const fields = restored(all, shown);
   if (!fields) {
     const reason = 'the version before was not kept, or had a field empty that cannot be emptied';
     return refused('version-unknown', reason);
@@ -410,7 +392,8 @@ function inverseOf(
   const about = { target: shown.id, fields, wanted: { ...recorded.sent, ...fields }, shown };
   const inverse = fields.status === 'archived' ? 'archive' : 'update';
   const made = templateChange(states.key, inverse, { ...about, undone: { run, source } });
-  return { ...made, why: made.why && { ...made.why, rule: 'undo' } };
+  const change = { ...made, why: made.why && { ...made.why, rule: 'undo' } };
+  return { decision: { ...decision, changes: [change] }, cannot: [] };
 }
 
 const emptiable: readonly string[] = ['description', 'fromEmail', 'replyTo', 'previewText'];

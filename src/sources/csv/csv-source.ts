@@ -28,7 +28,7 @@ import {
 } from '../shared/record-fields.ts';
 import { type CsvOptions, type Delimiter, delimiters, type Encoding } from './options.ts';
 import { counted } from '../../domain/values/counted.ts';
-import { hasUtf16Pattern, markedEncoding } from '../shared/files/file-origin.ts';
+import { hasUtf16Pattern, markedEncoding, strictDecoder } from '../shared/files/file-origin.ts';
 
 export function csvSource(options: CsvOptions, surroundings: FileSurroundings): Source {
   return lineFile(options, surroundings, (reading) => {
@@ -275,21 +275,13 @@ function chunkDecoder(sample: Buffer, encoding: Encoding = 'utf-8') {
   const label = markedEncoding(sample) ?? (encoding === 'utf-16' ? 'utf-16le' : encoding);
   const isUtf8 = label === 'utf-8';
   const isUnmarkedUtf16 = isUtf8 && hasUtf16Pattern(sample);
-  const decoder = new TextDecoder(label, { fatal: true });
+  const decode = strictDecoder(label);
   return {
-    /**
-     * Returns the chunk in UTF-8; undefined: it has invalid bytes. End with undefined, because a
-     * character may span two chunks.
-     */
+    /** Returns the chunk in UTF-8; undefined: it has invalid bytes. End with undefined. */
     decode(chunk: Buffer | undefined): Buffer | undefined {
-      if (isUnmarkedUtf16) return undefined;
-      try {
-        const text = decoder.decode(chunk, { stream: chunk !== undefined });
-        return isUtf8 && chunk ? chunk : Buffer.from(text);
-      } catch (error) {
-        if (error instanceof TypeError) return undefined;
-        throw error;
-      }
+      const text = isUnmarkedUtf16 ? undefined : decode(chunk);
+      if (text === undefined) return undefined;
+      return isUtf8 && chunk ? chunk : Buffer.from(text);
     },
     refusal(name: string, line: number): Invalid {
       if (isUnmarkedUtf16) {

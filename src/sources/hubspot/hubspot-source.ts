@@ -47,21 +47,18 @@ export function hubspotSource(options: HubspotOptions, surroundings: Surrounding
     known = { names, at: clock.monotonic() };
     return { properties: selectProperties(fields, names, api.host), at };
   };
-  const wanted = {
-    now,
-    /** Returns the properties, using names that may have been looked up some time ago. */
-    async lately(api: Api, request: ReadRequest): Promise<string[]> {
-      const isKnown = known && clock.monotonic() - known.at < NAMES_HOLD_MS;
-      if (!known || !isKnown) return (await now(api, request)).properties;
-      refuseStrange(request.fields, api.host);
-      return selectProperties(request.fields, known.names, api.host);
-    },
+  /** Returns the properties, using names that may have been looked up some time ago. */
+  const lately = async (api: Api, request: ReadRequest): Promise<string[]> => {
+    const isKnown = known && clock.monotonic() - known.at < NAMES_HOLD_MS;
+    if (!known || !isKnown) return (await now(api, request)).properties;
+    refuseStrange(request.fields, api.host);
+    return selectProperties(request.fields, known.names, api.host);
   };
   const overlapMs = milliseconds(options.overlap);
   return sessionSource('hubspot', clock, {
     open: () => openApi(options, around),
     async *read(api, request): Listing {
-      const { properties, at } = await wanted.now(api, request);
+      const { properties, at } = await now(api, request);
       const flaws = yield* toRecords(listPages(api, properties, request.signal), request.fields);
       const cursor = at === undefined ? undefined : new Date(at - overlapMs).toISOString();
       return { flaws, cursor };
@@ -70,7 +67,7 @@ export function hubspotSource(options: HubspotOptions, surroundings: Surrounding
       const fromMs = Date.parse(since);
       if (Number.isNaN(fromMs)) return 'lost';
       const { fields, signal } = request;
-      const { properties, at = fromMs } = await wanted.now(api, request);
+      const { properties, at = fromMs } = await now(api, request);
       // The clock was set back, or it is another account: changes before the old time would be
       // missing.
       if (fromMs > at) return 'lost';
@@ -79,7 +76,7 @@ export function hubspotSource(options: HubspotOptions, surroundings: Surrounding
     },
     async one(api, id, request) {
       if (!/^[1-9]\d{0,19}$/.test(id)) return undefined;
-      const properties = await wanted.lately(api, request);
+      const properties = await lately(api, request);
       for (const archived of [false, true]) {
         const found = await api.one(id, { properties, archived }, request.signal);
         if (!found) continue;
@@ -190,11 +187,7 @@ function refuseStrange(fields: readonly string[], host: string): void {
   throw new Invalid(`${host}: there is no field ${quoted(strange)}; ${has}`, { fix: mend });
 }
 
-function selectProperties(
-  fields: readonly string[],
-  names: ReadonlySet<string>,
-  host: string,
-): string[] {
+function selectProperties(fields: readonly string[], names: ReadonlySet<string>, host: string) {
   const wanted = fields.flatMap((field) =>
     field.startsWith(inside) ? field.slice(inside.length) : [],
   );

@@ -11,7 +11,7 @@ import {
   type FileSurroundings,
   lineFile,
 } from '../shared/files/line-file.ts';
-import { hasUtf16Pattern, markedEncoding } from '../shared/files/file-origin.ts';
+import { hasUtf16Pattern, markedEncoding, strictDecoder } from '../shared/files/file-origin.ts';
 import { jsonRecords, type JsonRecords } from '../shared/record-fields.ts';
 import type { Flaw } from '../shared/read-certificate.ts';
 import type { Source, SourceRecord } from '../source.ts';
@@ -25,15 +25,10 @@ async function* readBatches(reading: FileReading): AsyncGenerator<SourceRecord[]
   const { name, chunks, fields, tally } = reading;
   const records = jsonRecords(fields);
   const parser = lineParser();
-  const decoder = new TextDecoder('utf-8', { fatal: true });
-  /** Call it with undefined at the end, because a character may span two chunks. */
+  const decode = strictDecoder('utf-8');
   const checkUtf8 = (chunk: Buffer | undefined) => {
-    try {
-      decoder.decode(chunk, { stream: chunk !== undefined });
-    } catch (error) {
-      if (!(error instanceof TypeError)) throw error;
-      throw new Invalid(`${name}: the text is not UTF-8; save the file as UTF-8`);
-    }
+    if (decode(chunk) !== undefined) return;
+    throw new Invalid(`${name}: the text is not UTF-8; save the file as UTF-8`);
   };
   for await (const chunk of chunks) {
     // UTF-16 is valid UTF-8 full of NULs.

@@ -346,18 +346,20 @@ export interface OptOutField {
 
 export type Reader = ReturnType<typeof createReader>;
 
-interface ReaderOptions {
+/** `optOuts` may state an opt-out from all mail, and `optsOut` states one if it is true. */
+export function createReader({
+  session,
+  shapes,
+  where,
+  ...rest
+}: {
   session: Session;
   shapes: readonly Shape[];
   fields: readonly string[];
-  /** The fields that may state an opt-out from all mail. */
   optOuts: readonly OptOutField[];
-  /** A condition that states an opt-out from all mail if it is true. */
   optsOut: Condition | undefined;
   where: string | undefined;
-}
-
-export function createReader({ session, shapes, where, ...rest }: ReaderOptions) {
+}) {
   const find = async (shape: Shape, field: string, ids: readonly string[]): Promise<Row[]> => {
     const found: Row[] = [];
     for (let from = 0; from < ids.length; from += IDS_AT_ONCE) {

@@ -371,10 +371,7 @@ function walk(
 const naming = new Set(['Id', 'Email', 'IsDeleted']);
 
 /** Returns the fields of the last record, with the opt-out of any record in the chain. */
-function strictestValues(
-  { optOuts, optsOut }: Reader,
-  chain: readonly Row[],
-): Record<string, unknown> {
+function strictestValues({ optOuts, optsOut }: Reader, chain: readonly Row[]) {
   const stated = optOuts.flatMap(({ field, says }): [string, unknown][] => {
     const values = chain.map((each) => each.values[field]);
     const value =

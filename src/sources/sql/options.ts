@@ -94,19 +94,6 @@ export const sqlReturnsOptions = z
     }
   });
 
-/** Returns the options with every path in them made absolute. */
-export function withPaths<T extends { url?: string | undefined; ca?: string | undefined }>(
-  options: T,
-  absolute: (path: string) => string,
-): T {
-  const { url, ca } = options;
-  return {
-    ...options,
-    ...(url !== undefined && { url: absoluteAddress(url, absolute) }),
-    ...(ca !== undefined && { ca: absolute(ca) }),
-  };
-}
-
 /** The names that a statement may contain with a colon before them: `where id = :id`. */
 const parameters = ['id', 'email', 'channel', 'cause', 'at', 'return'] as const;
 
@@ -195,6 +182,7 @@ function fileOf(address: string): string | undefined {
   return /^sqlite:(?:\/\/)?(.*)$/is.exec(address)?.[1];
 }
 
+/** Returns an address in which the path of an SQLite file is absolute. */
 export function absoluteAddress(address: string, absolute: (path: string) => string): string {
   const file = fileOf(address);
   return file === undefined ? address : `sqlite:${absolute(file)}`;

@@ -2,7 +2,7 @@
 import type { Flaw } from '../shared/read-certificate.ts';
 import { fieldFault } from '../shared/record-fields.ts';
 import { SaxesParser, type SaxesTagNS } from 'saxes';
-import { markedEncoding } from '../shared/files/file-origin.ts';
+import { markedEncoding, strictDecoder } from '../shared/files/file-origin.ts';
 
 export interface SheetRow {
   /** The row number that spreadsheet programs display. */
@@ -269,13 +269,17 @@ export async function* parseXml(
   reader: XmlReader,
 ): AsyncGenerator<number> {
   const parser = boundedParser(reader);
-  let decode: ReturnType<typeof decoderFor> | undefined;
+  let decode: ReturnType<typeof strictDecoder> | undefined;
+  const write = (text: string | undefined) => {
+    if (text === undefined) throw new XmlFault('holds text that is neither UTF-8 nor UTF-16');
+    parser.write(text);
+  };
   for await (const chunk of chunks) {
-    decode ??= decoderFor(chunk);
-    parser.write(decode(chunk));
+    decode ??= strictDecoder(markedEncoding(chunk) ?? 'utf-8');
+    write(decode(chunk));
     yield chunk.length;
   }
-  parser.write(decode?.() ?? '');
+  write(decode ? decode(undefined) : '');
   parser.end();
 }
 
@@ -324,18 +328,5 @@ function boundedParser(reader: XmlReader) {
       parser.close();
       if (fault) throw fault;
     },
-  };
-}
-
-/** Returns the decoder of a part that begins with `sample`. Call it with nothing at the end. */
-function decoderFor(sample: Buffer): (chunk?: Buffer) => string {
-  const decoder = new TextDecoder(markedEncoding(sample) ?? 'utf-8', { fatal: true });
-  return (chunk) => {
-    try {
-      return decoder.decode(chunk, { stream: chunk !== undefined });
-    } catch (error) {
-      if (!(error instanceof TypeError)) throw error;
-      throw new XmlFault('holds text that is neither UTF-8 nor UTF-16');
-    }
   };
 }

@@ -185,11 +185,7 @@ async function readPart(book: Book, part: string, reader: XmlReader): Promise<vo
   for await (const _ of parsePart(book, part, reader));
 }
 
-async function* parsePart(
-  { place, parts }: Book,
-  part: string,
-  reader: XmlReader,
-): AsyncGenerator<number> {
+async function* parsePart({ place, parts }: Book, part: string, reader: XmlReader) {
   try {
     yield* parseXml(parts.chunks(part), reader);
   } catch (error) {
@@ -262,11 +258,7 @@ function workbookReader() {
   };
 }
 
-function chooseSheet(
-  sheets: readonly NamedSheet[],
-  path: string,
-  name: string | undefined,
-): NamedSheet {
+function chooseSheet(sheets: readonly NamedSheet[], path: string, name: string | undefined) {
   const [first] = sheets;
   if (!first) throw notWorkbook(path, 'this is not a workbook with a sheet');
   if (name === undefined) return sheets.find(({ isHidden }) => !isHidden) ?? first;

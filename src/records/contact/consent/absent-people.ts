@@ -162,11 +162,7 @@ export function isAwaited(states: ContactStates, channels: readonly string[]): b
   return successors.some((next) => !isGone(next.desired) && !standsWhole(next, channels, states));
 }
 
-function standsWhole(
-  next: ContactSuccessor,
-  channels: readonly string[],
-  old: ContactStates,
-): boolean {
+function standsWhole(next: ContactSuccessor, channels: readonly string[], old: ContactStates) {
   const { desired, barred } = next;
   const isSound = !isGone(desired) && !desired.some(({ invalid }) => invalid);
   if (!isSound) return false;

@@ -120,10 +120,7 @@ export function newsOfChange(
 }
 
 /** Returns what the list lacks, and its entries that lack one of the person's CRM ids. */
-function newTo(
-  entries: readonly Entry[],
-  memories: readonly RememberedOptOut[],
-): RememberedOptOut[] {
+function newTo(entries: readonly Entry[], memories: readonly RememberedOptOut[]) {
   const known = entries.filter(({ through }) => through === 'address');
   const isNew = (memory: RememberedOptOut): boolean =>
     !known.some((entry) => isSame(entry, memory) && (entry.part === all || entry.by >= memory.by));

@@ -363,6 +363,22 @@ export function hasUtf16Pattern(sample: Buffer): boolean {
   return Math.max(...nuls) >= 4 && Math.max(...nuls) > bytes.length / 4;
 }
 
+/**
+ * Creates the decoder of chunks, which returns undefined for bytes that the encoding does not have.
+ * Call it with undefined at the end, because a character may span two chunks.
+ */
+export function strictDecoder(encoding: string) {
+  const decoder = new TextDecoder(encoding, { fatal: true });
+  return (chunk: Buffer | undefined): string | undefined => {
+    try {
+      return decoder.decode(chunk, { stream: chunk !== undefined });
+    } catch (error) {
+      if (error instanceof TypeError) return undefined;
+      throw error;
+    }
+  };
+}
+
 /** Returns the encoding that a byte order mark states, or undefined if there is none. */
 export function markedEncoding(sample: Buffer): 'utf-8' | 'utf-16le' | 'utf-16be' | undefined {
   if (sample.subarray(0, 3).equals(Buffer.from([0xef, 0xbb, 0xbf]))) return 'utf-8';

@@ -236,21 +236,17 @@ export async function* untilCut(
     [batch, since] = [[], tally.bytes];
     return taken;
   };
-  const failures: unknown[] = [];
-  async function* quietly() {
-    try {
-      yield* groups;
-    } catch (error) {
-      failures.push(error);
+  try {
+    for await (const group of groups) {
+      for (const record of group) {
+        batch.push(record);
+        if (batch.length >= BATCH_RECORDS) yield take();
+      }
+      if (batch.length > 0 && tally.bytes - since >= BATCH_BYTES) yield take();
     }
-  }
-  for await (const group of quietly()) {
-    for (const record of group) {
-      batch.push(record);
-      if (batch.length >= BATCH_RECORDS) yield take();
-    }
-    if (batch.length > 0 && tally.bytes - since >= BATCH_BYTES) yield take();
+  } catch (error) {
+    if (batch.length > 0) yield batch;
+    throw error;
   }
   if (batch.length > 0) yield batch;
-  if (failures.length > 0) throw failures[0];
 }
