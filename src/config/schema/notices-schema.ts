@@ -1,6 +1,6 @@
 /** Defines the schema of `notices`: where problems with a mirror are reported, and which. */
 import { z } from 'zod';
-import { reporter, says, text } from '../../domain/schema-fields.ts';
+import { choice, reporter, says, text } from '../../domain/schema-fields.ts';
 import { isLoopback } from '../../domain/values/config-value.ts';
 import { mailbox, noAddress, onMapping, secret } from './field-types.ts';
 import { isBase64 } from './worker-schema.ts';
@@ -115,10 +115,7 @@ const receiver = z
       .min(1)
       .describe('Reports only these problems, and their ends')
       .optional(),
-    level: z
-      .enum(['warning', 'error'])
-      .describe('error leaves out problems that are warnings')
-      .default('warning'),
+    level: choice(['warning', 'error'], 'warning', 'error leaves out problems that are warnings'),
   })
   .superRefine((entry, context) => {
     const named = receiverKinds.filter((kind) => entry[kind] !== undefined);
