@@ -1,6 +1,5 @@
 /**
- * Reads a configuration file with the defaults beside it, finds all mistakes in it before anything
- * else happens, and proposes what was meant.
+ * Reads a configuration file with its defaults, and finds all mistakes in it before anything else.
  */
 import { lstatSync } from 'node:fs';
 import { dirname, resolve, basename, join } from 'node:path';

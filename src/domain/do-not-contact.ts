@@ -71,8 +71,7 @@ export interface ListChanges {
   adds: readonly RememberedOptOut[];
   ends: readonly { seq: number; why: string }[];
   /**
-   * Entries for another address that no longer belong to this person's ids and remain with that
-   * address. They get no reason, because an erasure of this person would not find it.
+   * Entries that stay with another address. They get no reason, which an erasure would not find.
    */
   frees?: readonly number[];
 }

@@ -1,6 +1,5 @@
 /**
- * The schedules for retrying failed work. A 429 has no schedule here: the route's limit states how
- * long to wait (http/rate-limit/limit-learning.ts, sources/shared/crm-request.ts).
+ * The schedules for retrying failed work; after a 429, the route's limit states how long to wait.
  */
 import type { Random } from './clock.ts';
 

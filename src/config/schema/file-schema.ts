@@ -1,7 +1,4 @@
-/**
- * Defines the schema of the configuration file, with the descriptions that editors show
- * (docs/configuration.md). Custom messages have the form "what is wrong → how to fix it".
- */
+/** The schema of the configuration file, with the descriptions that editors show. */
 import { z } from 'zod';
 import {
   choice,

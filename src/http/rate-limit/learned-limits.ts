@@ -1,7 +1,4 @@
-/**
- * What is known of one route: limit-learning.ts changes it, permit-decision.ts decides by it. It
- * is plain data, because processes that share a limit keep it in Redis (shared/fleet-budget.ts).
- */
+/** What is known of one route, as plain data, because processes that share it keep it in Redis. */
 import { z } from 'zod';
 import type { RouteLimit } from '../../domain/route-limit.ts';
 import { counted, usage } from './request-usage.ts';

@@ -1,7 +1,4 @@
-/**
- * Reads a file with one JSON object per line: contacts, or templates with their keys. Blank lines
- * are ignored. A read is certified as for a CSV file (line-file.ts).
- */
+/** Reads a file with one JSON object per line, without blank ones; certified as a CSV file is. */
 import { Invalid } from '../../domain/errors.ts';
 import { parseJson } from '../../domain/stored-json.ts';
 import {

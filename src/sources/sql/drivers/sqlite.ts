@@ -25,10 +25,7 @@ import { retrySchedules } from '../../../domain/retry-schedules.ts';
 
 const described = z.array(z.tuple([z.string(), z.string().nullable()]));
 
-/**
- * Opens a session to read, or to write after another writer, while no other program can. Throws
- * Invalid, Unavailable, and the signal's reason.
- */
+/** Opens a session; a writer waits for others. Throws Invalid, Unavailable, the signal's reason. */
 export async function openSqlite(path: string, opening: Opening, mode: Mode): Promise<Session> {
   await assertFile(path);
   const { signal } = opening;
