@@ -164,17 +164,16 @@ function buildRequest(call: Call<unknown>, apiKey: string): Request {
     if (value !== undefined) search.set(name, String(value));
   }
   const path = operation.path.replace(/\{\w+\}/, () => pathSegment(id ?? ''));
-  const request: Request = {
+  return {
     method: operation.method,
     path: search.size > 0 ? `${path}?${search.toString()}` : path,
     headers: {
       accept: 'application/json',
       ...(operation.session ? { cookie } : { 'x-api-key': apiKey }),
+      ...(body !== undefined && { 'content-type': 'application/json' }),
     },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
   };
-  if (body === undefined) return request;
-  request.headers['content-type'] = 'application/json';
-  return { ...request, body: JSON.stringify(body) };
 }
 
 function interpret<T>(answer: Answer, call: Call<T>, apiKey: string): Called<T> {
@@ -182,8 +181,7 @@ function interpret<T>(answer: Answer, call: Call<T>, apiKey: string): Called<T> 
   if (answer.status < 200 || answer.status > 299) throw refusalOf(answer, call, apiKey);
   const parsed = schema.safeParse(parseJson(answer.body));
   if (parsed.success) return { value: parsed.data, answer };
-  const [issue] = parsed.error.issues;
-  const detail = issue === undefined || issue.path.length === 0 ? '' : issue.path.join('.');
+  const detail = parsed.error.issues[0]?.path.join('.') ?? '';
   throw unreadable(answer, operation.route, { expected, detail });
 }
 
