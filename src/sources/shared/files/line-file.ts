@@ -236,14 +236,15 @@ export async function* untilCut(
     [batch, since] = [[], tally.bytes];
     return taken;
   };
-  try {
-    for await (const group of groups) {
-      for (const record of group) {
-        batch.push(record);
-        if (batch.length >= BATCH_RECORDS) yield take();
-      }
-      if (batch.length > 0 && tally.bytes - since >= BATCH_BYTES) yield take();
+  function* add(group: readonly SourceRecord[]) {
+    for (const record of group) {
+      batch.push(record);
+      if (batch.length >= BATCH_RECORDS) yield take();
     }
+    if (batch.length > 0 && tally.bytes - since >= BATCH_BYTES) yield take();
+  }
+  try {
+    for await (const group of groups) yield* add(group);
   } catch (error) {
     if (batch.length > 0) yield batch;
     throw error;
