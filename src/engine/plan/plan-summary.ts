@@ -37,7 +37,7 @@ export function storeLimits(meta: Meta, seen: Record<string, RouteLimit>, at: nu
 /** Summarizes the staged changes in parts, because there may be many. */
 export async function readPlan(run: RunContext): Promise<Plan> {
   const { staging } = run.snapshot;
-  const plan = planning();
+  const plan = planning(run.undo?.run);
   for await (const chunk of inTurns(run, staging.chunks())) plan.add(staging.plannedIn(chunk));
   return plan.done();
 }

@@ -214,9 +214,12 @@ export interface Plan {
   changes: Record<RecordTypeName, ChangeCounts>;
 }
 
-/** Collects the changes of a plan in order, held or not. */
-export function planning() {
-  const hash = createHash('sha256');
+/**
+ * Collects the changes of a plan in order, held or not. The plan that `undoes` a run has another
+ * hash than one that makes the same changes, so that an approval of one is none of the other.
+ */
+export function planning(undoes = '') {
+  const hash = createHash('sha256').update(undoes);
   const counts: Record<RecordTypeName, ChangeCounts> = { contact: {}, template: {} };
   return {
     add(changes: Iterable<Change>): void {

@@ -188,3 +188,14 @@ test('what a run holds after a later approval of the same wish can be approved, 
   expect((await approve(plan)).held).toMatchObject({ opt_in: 4 });
   expect((await run(wants('no'))).applied).toMatchObject({ create: 4 });
 });
+
+test('an approval of a plan is none of the undo that would change the same, nor the other way round', async () => {
+  const { stage, run, approve } = await arranged();
+  await run(out);
+  const [{ id: undone } = { id: '' }] = stage.snapshot.runs.newest(1);
+  const { plan } = await run(all);
+  await approve(plan);
+  const undo = { mode: 'undo', undo: { run: undone } } as const;
+  expect(await run(all, undo)).toMatchObject({ applied: { opt_in: 0 }, held: { opt_in: 4 } });
+  expect((await run(all)).applied).toMatchObject({ opt_in: 4 });
+});
