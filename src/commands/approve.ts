@@ -24,7 +24,7 @@ import { createKeyFile, privateKeyIn, publicKeyOf } from '../domain/values/ed255
 import type { ApprovalSignature } from '../store/holds/holds.ts';
 import { lookInto } from '../store/open-snapshot.ts';
 import type { Snapshot } from '../store/snapshot.ts';
-import { weekMs } from '../engine/report/guard-rules.ts';
+import { weekMs } from '../domain/guards/guard-limits.ts';
 import { needsSignature, rejectedForMs, unknownPlan } from '../engine/report/guard-text.ts';
 import {
   type Decided,
@@ -36,7 +36,7 @@ import {
   signPart,
   signPlan,
   toSign,
-} from '../engine/guard/plan-decisions.ts';
+} from '../engine/judge/plan-decisions.ts';
 import { type DecisionDocument, decisionLines } from '../views/status/approval-sections.ts';
 import { heldWords } from '../views/status/attention.ts';
 import { change, print } from '../app/snapshot-command.ts';

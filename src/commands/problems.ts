@@ -4,7 +4,7 @@ import { problemCauses } from '../domain/problem-causes.ts';
 import { shownValue } from '../domain/unknown-words.ts';
 import { wordOf } from '../domain/values/record-field.ts';
 import type { ProblemClass } from '../domain/record-problem.ts';
-import { approvalIds } from '../engine/guard/plan-decisions.ts';
+import { approvalIds } from '../engine/judge/plan-decisions.ts';
 import type { ProblemGroup } from '../engine/report/problem-groups.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import {

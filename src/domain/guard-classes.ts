@@ -6,7 +6,7 @@
  */
 import type { RecordTypeName } from './record.ts';
 
-/** The records that a percentage refers to; engine/guard/guard-counts.ts counts them. */
+/** The records that a percentage refers to; engine/judge/guard-counts.ts counts them. */
 export type PopulationName = 'owned' | 'known' | 'subscribed' | 'wanted';
 
 type Exemption = 'creation' | 'first load' | 'single run';
@@ -224,7 +224,7 @@ function keyed<T>(entries: readonly (readonly [string, T])[]): Record<string, T>
   return Object.fromEntries(entries);
 }
 
-/** The limit above which changes are held; see engine/report/guard-rules.ts. */
+/** The limit above which changes are held; see domain/guards/guard-limits.ts. */
 export interface Limit {
   /** The percentage of the records that the class covers (`population`), 0 to 100. */
   percent: number;

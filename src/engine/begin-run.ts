@@ -6,7 +6,7 @@ import {
   quarantineOf,
   sayQuarantine,
 } from './context/circuit-breaker.ts';
-import { approvalsOf } from './guard/holds.ts';
+import { approvalsOf } from './judge/holds.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { needsSignature } from './report/guard-text.ts';
 import {

@@ -5,7 +5,7 @@ import type { Key } from '../domain/record.ts';
 import type { ContactStates } from '../records/contact/observe/contact-state.ts';
 import type { Decision } from '../records/decision.ts';
 import { proveOwn } from './account/account-binding.ts';
-import { decideChanges, type RunGate } from './plan/decide-changes.ts';
+import { decideChanges, type RunGate } from './decide/decide-changes.ts';
 import { isInForce, quarantineOf } from './context/circuit-breaker.ts';
 import type { Mirror, RunOptions } from './context/mirror-context.ts';
 import { readSource, type SourceRead } from './read/source-read.ts';

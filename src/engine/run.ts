@@ -59,10 +59,10 @@ import {
 import { each, untilDone } from './context/work-in-parts.ts';
 import { finishRun, sayStopped } from './finish/finish-run.ts';
 import { invalidateCursorAfter } from './finish/source-cursor.ts';
-import { openCanaries, openIn, readBackCanary } from './guard/canaries.ts';
-import { approveThisPlan, holdWithheld, keepPlan } from './guard/holds.ts';
-import { judgeApproved, judgeAtOnce, judgePlan } from './guard/judge.ts';
-import { noteDecision } from './guard/plan-decisions.ts';
+import { openCanaries, openIn, readBackCanary } from './judge/canaries.ts';
+import { approveThisPlan, holdWithheld, keepPlan } from './judge/holds.ts';
+import { judgeApproved, judgeAtOnce, judgePlan } from './judge/judge.ts';
+import { noteDecision } from './judge/plan-decisions.ts';
 import {
   type FirstPass,
   observePerson,
@@ -71,14 +71,14 @@ import {
   readReset,
   sortListed,
 } from './observe/observe-platform.ts';
-import { commitPlan, storeStated, yielding } from './plan/commit-plan.ts';
+import { commitPlan, storeStated, yielding } from './decide/commit-plan.ts';
 import {
   addCandidates,
   countAbsences,
   decideChanges,
   findLostChannels,
-} from './plan/decide-changes.ts';
-import { forecastRun, readPlan, viewPlan } from './plan/plan-summary.ts';
+} from './decide/decide-changes.ts';
+import { forecastRun, readPlan, viewPlan } from './decide/plan-summary.ts';
 import { keepDuplicates, readContacts, readPerson } from './read/partial-read.ts';
 import { readingOf } from './read/record-states.ts';
 import { listInvalid, listUnread, readSource, sayMissing } from './read/source-read.ts';

@@ -1,7 +1,7 @@
 /** A canary, from the command line to the platform and back. */
 import { describe, expect, test } from 'vitest';
 import { openSnapshot } from '../../src/store/open-snapshot.ts';
-import { storedCanaries } from '../../src/engine/guard/canaries.ts';
+import { storedCanaries } from '../../src/engine/judge/canaries.ts';
 import {
   ann,
   bob,

@@ -46,7 +46,7 @@ const realTime = new RegExp(
  * What takes a turn of the event loop between two parts of long work, or marks where one may be
  * taken: the functions for everybody, the commit that collects writes, and the steps of a plan.
  */
-const turnTakers = ['src/engine/context/work-in-parts.ts', 'src/engine/plan/commit-plan.ts'];
+const turnTakers = ['src/engine/context/work-in-parts.ts', 'src/engine/decide/commit-plan.ts'];
 
 const columnsAtMost = 100;
 
@@ -87,7 +87,7 @@ export const turnRule: Rule = {
   planted: [
     one('src/engine/read/source-read.ts', 'await run.clock.sleep(0);'),
     one('src/worker/server/metrics.ts', 'await clock?.sleep(0, stop);'),
-    one('src/engine/guard/guard-counts.ts', 'for (const range of ranges) yield;'),
+    one('src/engine/judge/guard-counts.ts', 'for (const range of ranges) yield;'),
   ],
   harmless: [
     one('src/engine/context/work-in-parts.ts', 'await clock.sleep(0);'),

@@ -30,8 +30,8 @@ import { isFresh, openChanges, type RunContext, writeAuditLog } from '../context
 import type { Findings } from '../context/run-results.ts';
 import type { RunTally } from '../context/run-tally.ts';
 import { each, inTurns, pagesOf } from '../context/work-in-parts.ts';
-import { isTooLate } from '../guard/plan-rules.ts';
-import { decideAgain, desiredFingerprint } from '../plan/decide-changes.ts';
+import { isTooLate } from '../judge/plan-rules.ts';
+import { decideAgain, desiredFingerprint } from '../decide/decide-changes.ts';
 
 export interface Applying {
   run: RunContext;

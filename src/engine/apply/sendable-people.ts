@@ -17,7 +17,7 @@ import { identityWith } from '../context/person-identity.ts';
 import { latestNow } from '../context/platform-knowledge.ts';
 import { isSuperseded, type RunContext } from '../context/run-context.ts';
 import { stageObservation } from '../observe/observe-platform.ts';
-import { decidePerson } from '../plan/decide-changes.ts';
+import { decidePerson } from '../decide/decide-changes.ts';
 import { type Applying, reconsider, type SendableRecords } from './apply-changes.ts';
 
 const kind = 'contact';

@@ -10,7 +10,7 @@ import type { PlanRule } from '../../domain/guards/plan-rule.ts';
 import type { Key } from '../../domain/record.ts';
 import type { FullCode, PlanView, Plan, RequestCounts } from '../report/run-summary.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
-import type { Guards } from '../report/guard-rules.ts';
+import type { Guards } from '../../domain/guards/guard-limits.ts';
 import type { DoNotContactList } from '../../store/memory/do-not-contact.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { WriteBack, Source } from '../../sources/source.ts';

@@ -5,7 +5,7 @@ import type { ExpectedError, Problem } from '../../domain/errors.ts';
 import { type Fault, type RecordTypeName, recordTypes } from '../../domain/record.ts';
 import type { Forecast } from '../report/duration-forecast.ts';
 import type { FullCode, Plan } from '../report/run-summary.ts';
-import type { HoldReason } from '../report/guard-rules.ts';
+import type { HoldReason } from '../../domain/guards/guard-limits.ts';
 import type { PlanDecision } from '../../store/holds/holds.ts';
 import type { Unread } from '../../store/tables/known-problems.ts';
 import type { PersonLock } from './person-locks.ts';

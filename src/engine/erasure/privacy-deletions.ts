@@ -27,7 +27,7 @@ import { personIsLocked, idsAt, mostRecords, rowOf } from '../read/partial-read.
 import { begun, keep, unfinishedIn } from './pending/unfinished-erasures.ts';
 import { everything } from '../../store/database/key-range.ts';
 import { storedFact } from '../../store/database/meta-table.ts';
-import { judge, weekMs } from '../report/guard-rules.ts';
+import { judge, weekMs } from '../../domain/guards/guard-limits.ts';
 
 export interface Erased {
   /** What remains to be done with the event: nothing, what any other event asks, or a retry. */

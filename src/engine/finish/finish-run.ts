@@ -28,14 +28,14 @@ import {
   sayUnfinished,
   unfinishedIn,
 } from '../erasure/pending/unfinished-erasures.ts';
-import { canariesOf, closeCanaries, sayCanaries } from '../guard/canaries.ts';
-import { closeApprovals, closeHolds, countAwaitingApproval, holdWithheld } from '../guard/holds.ts';
-import { isAnyLeft } from '../guard/plan-decisions.ts';
-import { countDeferred, sayDeferred } from '../guard/plan-rules.ts';
-import { dropSuperseded, yielding } from '../plan/commit-plan.ts';
-import { storeLimits } from '../plan/plan-summary.ts';
+import { canariesOf, closeCanaries, sayCanaries } from '../judge/canaries.ts';
+import { closeApprovals, closeHolds, countAwaitingApproval, holdWithheld } from '../judge/holds.ts';
+import { isAnyLeft } from '../judge/plan-decisions.ts';
+import { countDeferred, sayDeferred } from '../judge/plan-rules.ts';
+import { dropSuperseded, yielding } from '../decide/commit-plan.ts';
+import { storeLimits } from '../decide/plan-summary.ts';
 import { storeReadingFacts } from '../read/partial-read.ts';
-import { weekMs } from '../report/guard-rules.ts';
+import { weekMs } from '../../domain/guards/guard-limits.ts';
 import { type ProblemGroups, groupProblems } from '../report/problem-groups.ts';
 import {
   type ChangeCounts,

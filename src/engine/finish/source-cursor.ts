@@ -18,9 +18,9 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import { type Mode, type MirrorContacts, onlyKey } from '../context/mirror-context.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
 import type { Status } from '../report/run-summary.ts';
-import { hasDeferred } from '../guard/plan-rules.ts';
+import { hasDeferred } from '../judge/plan-rules.ts';
 import { findingsOf, type RunResults, type SourceCursor } from '../context/run-results.ts';
-import { countAwaitingApproval } from '../guard/holds.ts';
+import { countAwaitingApproval } from '../judge/holds.ts';
 
 const storedCursor = storedJson<{ manner: string; cursor: string }>('the cursor of the source');
 const spoilt = 'spoilt';

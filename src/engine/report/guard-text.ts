@@ -6,7 +6,7 @@
 import type { Fault, RecordTypeName } from '../../domain/record.ts';
 import { type GuardClass, guardRows, type Limit } from '../../domain/guard-classes.ts';
 import type { AskedClass } from '../../domain/guards/plan-rule.ts';
-import { mostOf, type HoldReason, type ChangeVolume } from './guard-rules.ts';
+import { mostOf, type HoldReason, type ChangeVolume } from '../../domain/guards/guard-limits.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { Invalid } from '../../domain/errors.ts';
 import {

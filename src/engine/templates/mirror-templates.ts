@@ -25,7 +25,7 @@ import type { MirrorTemplates } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { type Findings, noFindings, type PlatformListing } from '../context/run-results.ts';
 import type { RunTally } from '../context/run-tally.ts';
-import { decideCandidates, stageDecision, undoneIn } from '../plan/decide-changes.ts';
+import { decideCandidates, stageDecision, undoneIn } from '../decide/decide-changes.ts';
 import { endingIn, type ReadingRun, reasonOf, refuseEmpty } from '../read/source-read.ts';
 
 const kind = 'template';

@@ -1,7 +1,7 @@
 /**
  * Stores what each record of the source last stated for each part, whether or not the platform has
  * a contact for it. Without it, nobody would know that a record which opts in today had opted out
- * before, if that person was never created (engine/guard/guard-counts.ts).
+ * before, if that person was never created (engine/judge/guard-counts.ts).
  *
  *   an opt-out          is stored at once
  *   one that cannot     is stored, too, and replaces no opt-out. It counts until the records are

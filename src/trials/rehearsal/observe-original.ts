@@ -25,7 +25,7 @@ import type { StatedLimit } from '../../domain/route-limit.ts';
 import { median } from '../../domain/values/counted.ts';
 import { factsIn } from '../../engine/context/platform-knowledge.ts';
 import type { Progress, RunOptions } from '../../engine/context/mirror-context.ts';
-import { seenLimits } from '../../engine/plan/plan-summary.ts';
+import { seenLimits } from '../../engine/decide/plan-summary.ts';
 import type { Summary } from '../../engine/report/run-summary.ts';
 import { createSend } from '../../http/send-request.ts';
 import { systemClock } from '../../http/system-clock.ts';

@@ -17,8 +17,8 @@ import { approvingUndo, rejectedForMs } from '../../engine/report/guard-text.ts'
 import { byWords, changeName, instant } from '../../compose/output/format-values.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { Config } from '../../config/config.ts';
-import { weekMs } from '../../engine/report/guard-rules.ts';
-import { approvalIds } from '../../engine/guard/plan-decisions.ts';
+import { weekMs } from '../../domain/guards/guard-limits.ts';
+import { approvalIds } from '../../engine/judge/plan-decisions.ts';
 import type { Section, Text } from '../sections.ts';
 import { maskedText } from './person-names.ts';
 import type { Seen } from './seen-mirror.ts';

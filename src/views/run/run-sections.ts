@@ -13,7 +13,7 @@ import { counted, withCommas } from '../../domain/values/counted.ts';
 import { lasting } from '../../compose/output/format-values.ts';
 import { commandLine } from '../../compose/command-options.ts';
 import type { Config } from '../../config/config.ts';
-import { pendingApprovals } from '../../engine/guard/plan-decisions.ts';
+import { pendingApprovals } from '../../engine/judge/plan-decisions.ts';
 import {
   approving,
   countWords,

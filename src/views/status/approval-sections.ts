@@ -8,8 +8,8 @@ import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Config } from '../../config/config.ts';
 import type { BeforeAndNow, HeldChange, ChangeCount } from '../../store/holds/holds.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import { approvalsInForce, isAnyLeft } from '../../engine/guard/plan-decisions.ts';
-import { storedReasons } from '../../engine/guard/holds.ts';
+import { approvalsInForce, isAnyLeft } from '../../engine/judge/plan-decisions.ts';
+import { storedReasons } from '../../engine/judge/holds.ts';
 import {
   countWords,
   nothingLeft,

@@ -19,17 +19,17 @@ import { storedDifference } from '../../engine/context/platform-knowledge.ts';
 import { boundMemory } from '../../engine/context/do-not-contact-binding.ts';
 import { quarantineOf } from '../../engine/context/circuit-breaker.ts';
 import { unfinishedIn } from '../../engine/erasure/pending/unfinished-erasures.ts';
-import { openIn, storedCanaries } from '../../engine/guard/canaries.ts';
-import { pastLimit } from '../../engine/guard/guard-counts.ts';
+import { openIn, storedCanaries } from '../../engine/judge/canaries.ts';
+import { pastLimit } from '../../engine/judge/guard-counts.ts';
 import {
   approvalIds,
   approvalsInForce,
   isAnyLeft,
   pendingApprovals,
-} from '../../engine/guard/plan-decisions.ts';
-import { seenLimits } from '../../engine/plan/plan-summary.ts';
+} from '../../engine/judge/plan-decisions.ts';
+import { seenLimits } from '../../engine/decide/plan-summary.ts';
 import { rejectedForMs, tellCanary } from '../../engine/report/guard-text.ts';
-import { weekMs } from '../../engine/report/guard-rules.ts';
+import { weekMs } from '../../domain/guards/guard-limits.ts';
 import { stuckIn } from '../../engine/write-back/report-opt-outs.ts';
 import { runInProgress } from '../../compose/run-progress.ts';
 import { instant, instantOrNull } from '../../compose/output/format-values.ts';

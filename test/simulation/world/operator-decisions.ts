@@ -6,7 +6,7 @@ import {
   approvePlan,
   rejectPlan,
   type PartFilter,
-} from '../../../src/engine/guard/plan-decisions.ts';
+} from '../../../src/engine/judge/plan-decisions.ts';
 import { resetRecord, settleConflict } from '../../../src/engine/erasure/person-decisions.ts';
 import { addressOf } from '../../support/engine/sample-people.ts';
 import type { Shown } from '../checks/approvals.ts';

@@ -4,7 +4,7 @@ import { format } from 'oxfmt';
 import formatting from '../../../.oxfmtrc.json' with { type: 'json' };
 import type { FileText } from '../../style/text.ts';
 import { exitCodes } from '../../../src/compose/output/failure-report.ts';
-import { runGates } from '../../../src/engine/plan/decide-changes.ts';
+import { runGates } from '../../../src/engine/decide/decide-changes.ts';
 import { gates } from '../../../src/records/contact/consent/gates.ts';
 import { rules, type Rule } from '../../../src/records/contact/consent/rules.ts';
 import { Command, type Option } from 'commander';

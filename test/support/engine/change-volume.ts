@@ -4,7 +4,7 @@ import type { AskedClass, PlanRule } from '../../../src/domain/guards/plan-rule.
 import type { Send } from '../../../src/domain/exchange.ts';
 import { openStage, type Stage, type StageOptions } from './engine-stage.ts';
 import type { CanaryPolicy } from '../../../src/domain/guards/canary.ts';
-import { storedCanaries } from '../../../src/engine/guard/canaries.ts';
+import { storedCanaries } from '../../../src/engine/judge/canaries.ts';
 
 // A mirror whose guards hold changes of more than three people.
 

@@ -2,7 +2,7 @@ import { byGuard } from '../../../src/domain/guard-classes.ts';
 import type { AbsenceRules } from '../../../src/records/contact/consent/absent-people.ts';
 import type { Clock, Random } from '../../../src/domain/clock.ts';
 import type { Answer, Request, Send } from '../../../src/domain/exchange.ts';
-import type { Guards } from '../../../src/engine/report/guard-rules.ts';
+import type { Guards } from '../../../src/domain/guards/guard-limits.ts';
 import type { Platform } from '../../../src/platform/api-client.ts';
 import type { DoNotContactList } from '../../../src/store/memory/do-not-contact.ts';
 import { openSnapshot } from '../../../src/store/open-snapshot.ts';

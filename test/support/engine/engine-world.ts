@@ -14,7 +14,7 @@ import type { Gate } from '../../../src/http/rate-limit/request-gate.ts';
 import { createSend } from '../../../src/http/send-request.ts';
 import type { Clock } from '../../../src/domain/clock.ts';
 import type { Send } from '../../../src/domain/exchange.ts';
-import type { Guards } from '../../../src/engine/report/guard-rules.ts';
+import type { Guards } from '../../../src/domain/guards/guard-limits.ts';
 import type { Summary } from '../../../src/engine/report/run-summary.ts';
 import type { Platform } from '../../../src/platform/api-client.ts';
 import { type Memory, openMemory } from '../../../src/store/memory/memory.ts';

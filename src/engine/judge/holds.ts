@@ -36,9 +36,9 @@ import type { Problem } from '../../domain/errors.ts';
 import { aheadOf, confirmDifference, nowByKnown } from '../context/platform-knowledge.ts';
 import { endFirstLoad, type RunContext, supersededKeys } from '../context/run-context.ts';
 import { onlyKey, type ToApprove } from '../context/mirror-context.ts';
-import { yielding } from '../plan/commit-plan.ts';
+import { yielding } from '../decide/commit-plan.ts';
 import { planning } from '../report/run-summary.ts';
-import { type HoldReason, weekMs } from '../report/guard-rules.ts';
+import { type HoldReason, weekMs } from '../../domain/guards/guard-limits.ts';
 import { hasDeferred } from './plan-rules.ts';
 import {
   approvalsInForce,

@@ -24,7 +24,7 @@ import {
 } from '../../domain/guards/plan-rule.ts';
 import { localTime } from '../../domain/values/local-time.ts';
 import { median } from '../../domain/values/counted.ts';
-import type { HoldReason } from '../report/guard-rules.ts';
+import type { HoldReason } from '../../domain/guards/guard-limits.ts';
 import { isFirstLoad, type RunContext } from '../context/run-context.ts';
 import { onlyKey } from '../context/mirror-context.ts';
 import type { Populations } from './guard-counts.ts';

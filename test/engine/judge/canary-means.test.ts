@@ -16,7 +16,7 @@ import {
   policy,
   watchedCanary,
 } from '../../support/engine/change-volume.ts';
-import { rejectPlan } from '../../../src/engine/guard/plan-decisions.ts';
+import { rejectPlan } from '../../../src/engine/judge/plan-decisions.ts';
 import { openStage, type StageOptions } from '../../support/engine/engine-stage.ts';
 
 describe('with other means', () => {

@@ -9,7 +9,7 @@ import { openSnapshot } from '../../../src/store/open-snapshot.ts';
 import type { Snapshot } from '../../../src/store/snapshot.ts';
 import { abandonLeftovers } from '../../../src/engine/begin-run.ts';
 import { createPersonLocks, type PersonLocks } from '../../../src/engine/context/person-locks.ts';
-import { commitPlan } from '../../../src/engine/plan/commit-plan.ts';
+import { commitPlan } from '../../../src/engine/decide/commit-plan.ts';
 import type { RunContext } from '../../../src/engine/context/run-context.ts';
 import { beginRun } from '../../support/engine/begun-run.ts';
 import { mirrorOf, openStage, type Stage } from '../../support/engine/engine-stage.ts';

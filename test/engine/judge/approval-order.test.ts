@@ -8,7 +8,7 @@ import {
   signPart,
   signPlan,
   toSign,
-} from '../../../src/engine/guard/plan-decisions.ts';
+} from '../../../src/engine/judge/plan-decisions.ts';
 import type { RunOptions } from '../../../src/engine/context/mirror-context.ts';
 import { exportOf, flag, hour, mirrored, range } from '../../support/engine/change-volume.ts';
 import type { Stage, StageOptions } from '../../support/engine/engine-stage.ts';

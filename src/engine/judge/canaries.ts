@@ -34,7 +34,7 @@ import { type GuardClass, guardRows } from '../../domain/guard-classes.ts';
 import type { Key, ObservedRow, RecordTypeName } from '../../domain/record.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { SentChange } from '../../store/holds/judged-changes.ts';
-import { mostOf } from '../report/guard-rules.ts';
+import { mostOf } from '../../domain/guards/guard-limits.ts';
 import type { Populations } from './guard-counts.ts';
 import type { PlanDecision } from '../../store/holds/holds.ts';
 import { Interrupted, isExpected, type Problem } from '../../domain/errors.ts';

@@ -15,15 +15,15 @@ import { seeded } from '../../../src/emulator/shared/seeded-random.ts';
 import { abandonLeftovers } from '../../../src/engine/begin-run.ts';
 import { beginRun } from '../../support/engine/begun-run.ts';
 import { noFindings } from '../../../src/engine/context/run-results.ts';
-import * as holding from '../../../src/engine/guard/holds.ts';
-import { judgePlan } from '../../../src/engine/guard/judge.ts';
+import * as holding from '../../../src/engine/judge/holds.ts';
+import { judgePlan } from '../../../src/engine/judge/judge.ts';
 import {
   approvePlan,
   type PartFilter,
   rejectPlan,
-} from '../../../src/engine/guard/plan-decisions.ts';
-import { commitPlan } from '../../../src/engine/plan/commit-plan.ts';
-import { readPlan } from '../../../src/engine/plan/plan-summary.ts';
+} from '../../../src/engine/judge/plan-decisions.ts';
+import { commitPlan } from '../../../src/engine/decide/commit-plan.ts';
+import { readPlan } from '../../../src/engine/decide/plan-summary.ts';
 import { migrate } from '../../../src/store/database/schema.ts';
 import { statementsOf, transactionsOf } from '../../../src/store/database/prepared-statements.ts';
 import { memoryWithoutFile } from '../../../src/store/memory/memory.ts';

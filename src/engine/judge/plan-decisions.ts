@@ -53,7 +53,7 @@ import { boundTo } from '../account/account-binding.ts';
 import type { Approvers } from '../context/mirror-context.ts';
 import type { OnlyPeople } from '../context/people-selection.ts';
 import { copiedAt } from '../../store/database/meta-table.ts';
-import { weekMs } from '../report/guard-rules.ts';
+import { weekMs } from '../../domain/guards/guard-limits.ts';
 import { notRejectable, sayPending, signing, undoNotRejectable } from '../report/guard-text.ts';
 
 /** Selects a part of a plan: the changes that match all that is given. */

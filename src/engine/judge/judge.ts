@@ -25,8 +25,8 @@ import {
   judgeShape,
   mostOf,
   weekMs,
-} from '../report/guard-rules.ts';
-import { withoutYielding, yielding } from '../plan/commit-plan.ts';
+} from '../../domain/guards/guard-limits.ts';
+import { withoutYielding, yielding } from '../decide/commit-plan.ts';
 import { findingsOf, kindsIn, type RunResults, type Verdict } from '../context/run-results.ts';
 import { isFirstLoad } from '../context/run-context.ts';
 import type { Snapshot } from '../../store/snapshot.ts';

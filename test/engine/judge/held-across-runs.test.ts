@@ -1,7 +1,7 @@
 /** How long a change stays held by a guard, and what ends that. */
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../../src/domain/errors.ts';
-import { isAnyLeft, rejectPlan } from '../../../src/engine/guard/plan-decisions.ts';
+import { isAnyLeft, rejectPlan } from '../../../src/engine/judge/plan-decisions.ts';
 import {
   approve,
   approving,

@@ -19,7 +19,7 @@ import {
   judge,
   mostOf,
   type Shape,
-} from '../report/guard-rules.ts';
+} from '../../domain/guards/guard-limits.ts';
 import { type Meta, storedFact } from '../../store/database/meta-table.ts';
 import { findingsOf, type RunResults } from '../context/run-results.ts';
 import type { RunContext } from '../context/run-context.ts';

@@ -1,7 +1,7 @@
 /** What a run could not plan still waits, and what was released once is released for that only. */
 import { describe, expect, test } from 'vitest';
 import type { Send } from '../../../src/domain/exchange.ts';
-import { approvePlan, rejectPlan } from '../../../src/engine/guard/plan-decisions.ts';
+import { approvePlan, rejectPlan } from '../../../src/engine/judge/plan-decisions.ts';
 import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
 import {
   canaryOf,

@@ -8,7 +8,7 @@ import {
   signPart,
   signPlan,
   toSign,
-} from '../../../src/engine/guard/plan-decisions.ts';
+} from '../../../src/engine/judge/plan-decisions.ts';
 import type { Limit } from '../../../src/domain/guard-classes.ts';
 import { exportOf, hour, mirrored, person, range } from '../../support/engine/change-volume.ts';
 

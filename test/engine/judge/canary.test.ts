@@ -1,6 +1,6 @@
 /** What canaries let pass first: the whole engine against the whole emulator, in virtual time. */
 import { describe, expect, test } from 'vitest';
-import { storedCanaries } from '../../../src/engine/guard/canaries.ts';
+import { storedCanaries } from '../../../src/engine/judge/canaries.ts';
 import {
   approve,
   exportOf,

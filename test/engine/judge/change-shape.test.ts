@@ -2,11 +2,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { RecordedRow } from '../../../src/domain/record.ts';
-import type { Shape } from '../../../src/engine/report/guard-rules.ts';
+import type { Shape } from '../../../src/domain/guards/guard-limits.ts';
 import { openSnapshot } from '../../../src/store/open-snapshot.ts';
 import type { Snapshot } from '../../../src/store/snapshot.ts';
-import { withoutYielding } from '../../../src/engine/plan/commit-plan.ts';
-import { shapeOf } from '../../../src/engine/guard/guard-counts.ts';
+import { withoutYielding } from '../../../src/engine/decide/commit-plan.ts';
+import { shapeOf } from '../../../src/engine/judge/guard-counts.ts';
 
 interface Person {
   id: string;

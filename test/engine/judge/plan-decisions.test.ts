@@ -5,7 +5,7 @@ import {
   approvePlan,
   type PartFilter,
   rejectPlan,
-} from '../../../src/engine/guard/plan-decisions.ts';
+} from '../../../src/engine/judge/plan-decisions.ts';
 import type { Stage } from '../../support/engine/engine-stage.ts';
 import {
   approving,

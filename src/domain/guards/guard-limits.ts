@@ -27,7 +27,7 @@
  * this run only. Stated opt-outs that were held or approved do not count against others, so a later
  * one passes below the limit.
  */
-import { guardRows, type GuardClass, type Limit } from '../../domain/guard-classes.ts';
+import { guardRows, type GuardClass, type Limit } from '../guard-classes.ts';
 
 export type Guards = Readonly<Record<GuardClass, Limit>>;
 

@@ -3,7 +3,7 @@ import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { approvePlan, rejectPlan } from '../../../src/engine/guard/plan-decisions.ts';
+import { approvePlan, rejectPlan } from '../../../src/engine/judge/plan-decisions.ts';
 import { openSnapshot } from '../../../src/store/open-snapshot.ts';
 import { toSend } from '../../support/emulator/emulator-stage.ts';
 import { deletes, exportOf, flag, mirrored, range } from '../../support/engine/change-volume.ts';

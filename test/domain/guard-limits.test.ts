@@ -1,7 +1,7 @@
 /** The table of the guards, row by row, and what a person reads of each. */
 import { describe, expect, test } from 'vitest';
-import { guardOf, ops } from '../../../src/domain/change.ts';
-import { guardClasses, guardNames, type Limit } from '../../../src/domain/guard-classes.ts';
+import { guardOf, ops } from '../../src/domain/change.ts';
+import { guardClasses, guardNames, type Limit } from '../../src/domain/guard-classes.ts';
 import {
   hasShape,
   isFew,
@@ -9,9 +9,9 @@ import {
   judgeShape,
   type HoldReason,
   type ChangeVolume,
-} from '../../../src/engine/report/guard-rules.ts';
-import { judgeSwap, judgeWithdrawn } from '../../../src/engine/guard/guard-counts.ts';
-import { explainHeld } from '../../../src/engine/report/guard-text.ts';
+} from '../../src/domain/guards/guard-limits.ts';
+import { judgeSwap, judgeWithdrawn } from '../../src/engine/judge/guard-counts.ts';
+import { explainHeld } from '../../src/engine/report/guard-text.ts';
 
 const limit: Limit = { percent: 10, floor: 10 };
 
