@@ -258,6 +258,7 @@ export function accountOf({ platform: { url, apiKey } }: Config, platform: Platf
   return { url, apiKey, platform };
 }
 
+/** Connects the people and the templates of a mirror with their sources and the platform. */
 export function connectRecords(
   config: Config,
   platform: Platform,

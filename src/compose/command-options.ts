@@ -26,6 +26,7 @@ type OptionRow = string | OptionDetails | (() => Option);
 /** Arguments and options by how they are written: `<file>`, `[person]`, `json`, `last <n>`. */
 export type OptionRows = Readonly<Record<string, OptionRow>>;
 
+/** Adds the arguments and options to a command, in their order. */
 export function declareOptions(command: Command, rows: OptionRows): void {
   for (const [spelling, row] of Object.entries(rows)) {
     if (typeof row === 'function') {

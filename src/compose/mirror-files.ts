@@ -37,6 +37,7 @@ export interface Paused {
 }
 const stored = storedFact<Paused>('paused', 'the pause');
 
+/** Returns the pause of a mirror, or undefined if it is not paused. */
 export function pausedOf(meta: Meta): Paused | undefined {
   return stored.read(meta);
 }
@@ -97,10 +98,12 @@ export function sayPaused({ at, reason, by }: Paused): string {
   return `paused since ${instant(at)} by ${by}${reason === '' ? '' : `: ${reason}`}`;
 }
 
+/** Returns the document of a pause. */
 export function tellPaused({ at, reason, by }: Paused) {
   return { since: instant(at), reason, by };
 }
 
+/** Throws Busy if the mirror is paused. */
 export function refusePaused(meta: Meta, { mirror, file }: Config): void {
   const paused = pausedOf(meta);
   if (paused)

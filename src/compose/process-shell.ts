@@ -96,6 +96,7 @@ export interface Assembled {
   close(failure?: unknown): Promise<void>;
 }
 
+/** Returns the shell of the real process; one `stop` stands for all signals. */
 export function realShell(env: Shell['env']): Shell {
   const { stop, abort } = stopSignals();
   // If the reader has stopped, or the disk behind the stream is full, the run itself must continue.

@@ -222,6 +222,7 @@ export function outletsOf(shell: Shell): ProgressOutlets {
   return shell.interactive ? { draw: shell.progress } : { say: (line) => shell.note(line) };
 }
 
+/** Shows the progress of one run until it is closed. */
 export function createProgress({ draw, say, store, beat }: ProgressOutlets, mirror: Pace) {
   const { clock } = mirror;
   const meter = createMeter(mirror);

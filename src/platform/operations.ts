@@ -24,6 +24,7 @@ const { freely, repeatable, afterOwnFailure, never } = resend;
 
 const enrolment = '/api/contacts/channel/{channel_id}';
 
+/** Lists every operation of the API ("Endpoints") by the name that the client gives it. */
 export const operations = {
   listContacts: operation('contacts.list', 'GET', '/api/contacts/list', freely),
   retrieveContact: operation(

@@ -35,6 +35,7 @@ export function check(db: Database.Database, table?: string): void {
   if (found !== 'ok') throw new Database.SqliteError(found, 'SQLITE_CORRUPT');
 }
 
+/** Records that the whole file was checked at this time. */
 export function noteChecked(db: Database.Database, at: number): void {
   metaIn(statementsOf(db)).set(checkedName, String(at));
 }

@@ -113,6 +113,7 @@ export interface OutageRecord extends OutageNotes {
   listen(listener: () => void): void;
 }
 
+/** Creates the record of the mirror with the snapshot at `path`. */
 export function recordOutages(path: string, now: () => number): OutageRecord {
   const known = new Map<OutagePart, Outage>();
   /** Failures that are no outage yet. */

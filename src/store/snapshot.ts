@@ -73,6 +73,7 @@ export interface Snapshot extends Parts {
   close(): void;
 }
 
+/** Prepares the queries, one part for each subject. */
 export function partsIn(db: Statements) {
   return {
     meta: metaIn(db),

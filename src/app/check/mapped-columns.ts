@@ -98,6 +98,7 @@ const words: Partial<Record<ColumnMeaning, string>> = {
   time: 'a time',
 };
 
+/** Returns a section for each column, with its values and what they mean. */
 export function columnSections(columns: ColumnDocument): Section[] {
   return columns.map(({ option, channel, fields, values, others }) => {
     const spell = (value: string | null) => (value === '' ? '(empty)' : JSON.stringify(value));
@@ -197,6 +198,7 @@ export function keepPeople(columns: readonly MappedColumn[]) {
   };
 }
 
+/** Returns the people, and the places of records that are skipped. */
 export function peopleSections(
   { people, skipped }: ReturnType<ReturnType<typeof keepPeople>['sample']>,
   count: number,

@@ -129,6 +129,7 @@ export function checkSettings({ policy, contacts }: Config): Finding[] {
 
 const mostNamed = 3;
 
+/** Returns a sentence about the ignored files, or undefined if there are none. */
 export async function ignoredWords({ templates }: Config): Promise<string | undefined> {
   if (templates?.source.type !== 'directory') return undefined;
   const names = await listIgnored(templates.source.path).catch(() => []);

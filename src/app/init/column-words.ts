@@ -144,6 +144,7 @@ export function frequent(values: readonly Value[]): string[] {
   ];
 }
 
+/** Returns the values of a column with their counts, those of empty records last. */
 export function countsOf(column: Column, records: number, asTheyAre: boolean): string {
   const { values, filled } = column;
   const shown = values
@@ -158,6 +159,7 @@ export function countsOf(column: Column, records: number, asTheyAre: boolean): s
   return parts.map(([name, count]) => `${name} ${withCommas(count)}×`).join(', ');
 }
 
+/** Returns the number of records that hold one of these values. */
 export function recordsOf(values: readonly Value[]): number {
   return values.reduce((sum, { records }) => sum + records, 0);
 }

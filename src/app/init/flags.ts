@@ -136,6 +136,7 @@ export function columnsIn(list: string, columns: readonly { name: string }[]): s
   return has(list) ? [list] : itemsIn(list).map((item) => (has(item) ? item : item.trim()));
 }
 
+/** Returns the flag that names these columns. */
 export function columnFlag(names: readonly string[]): string {
   return names.map(escaped).join(',');
 }

@@ -99,10 +99,12 @@ function configurationText({ output, mirror, sample, proposal }: Draft): string 
 
 const mostInline = 80;
 
+/** Returns a column as the configuration states it: its name, or with the words that it needs. */
 export function statementOf({ column, words }: Chosen): string | ({ field: string } & Words) {
   return Object.keys(words).length === 0 ? column.name : { field: column.name, ...words };
 }
 
+/** Returns the column of a channel as the configuration states it. */
 export function subscriptionOf(channel: ChannelColumn) {
   const { column, words, optOut } = channel;
   if (optOut === undefined) return statementOf(channel);
@@ -162,6 +164,7 @@ function comments(chosen: Chosen): string[] {
 /** A column with more different values holds dates or free text. */
 const mostWords = 30;
 
+/** Throws Invalid if the file exists. */
 export function refuseExisting(output: string): void {
   if (!existsSync(resolve(output))) return;
   throw new Invalid(`${output} exists, and init overwrites nothing`, {
@@ -214,6 +217,7 @@ export async function writeConfiguration(draft: Draft, shell: Shell): Promise<nu
   return code;
 }
 
+/** Returns a name for the mirror from that of the source: lower case, with hyphens. */
 export function mirrorName(origin: string): string {
   const plain = basename(origin)
     .replace(/(\.(csv|tsv|txt|tab|ndjson|jsonl?|xlsx|sqlite3?|db3?|gz))+$/i, '')

@@ -150,6 +150,7 @@ function peopleLines(
 
 const leastShown = 8;
 
+/** Cuts a text to a width. */
 export function cut(text: string, width: number): string {
   return text.length > width ? `${text.slice(0, width - 1)}…` : text;
 }

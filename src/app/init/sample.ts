@@ -76,6 +76,7 @@ export const mostSampled = 1_000;
 
 const mostPreviewed = 20;
 
+/** Reads at most `most` records of a source. */
 export async function sampleOf(
   source: Source,
   from: Origin,

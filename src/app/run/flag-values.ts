@@ -72,6 +72,7 @@ export function readOnlyPeople(file: string): OnlyPeople {
   });
 }
 
+/** Returns the record type that a flag names. Throws Invalid for another word. */
 export function onlyOf(word: string | undefined): RunOptions['only'] {
   if (word === undefined || word === 'contacts' || word === 'templates') return word;
   throw new Invalid(`--only ${word}: there are contacts and templates`);

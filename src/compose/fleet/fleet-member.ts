@@ -58,6 +58,7 @@ interface MemberOptions {
 /** How often Redis is asked without a change. */
 const askMs = 30_000;
 
+/** Creates the member. It joins with `join`. */
 export function createFleetMember(options: MemberOptions) {
   const { node, quick, clock, randomHex, host, note, moved } = options;
   const since = clock.now();

@@ -115,10 +115,12 @@ export async function readFleet(
   return { changed: changed ?? '', nodes, mirrors };
 }
 
+/** Returns the names of the mirrors that a worker serves. */
 export function servedBy({ mirrors }: Fleet, node: string): string[] {
   return mirrors.filter(({ holder }) => holder === node).map(({ name }) => name);
 }
 
+/** Returns the mirrors that no process serves. */
 export function unserved(mirrors: readonly FleetMirror[]): FleetMirror[] {
   return mirrors.filter(({ holder }) => holder === undefined);
 }
@@ -144,6 +146,7 @@ export function mirrorsWithoutDisk({ nodes, mirrors }: Fleet): FleetMirror[] {
   return unserved(mirrors).filter((one) => isWithoutDisk(one, nodes));
 }
 
+/** Returns whether the disk of the mirror is known, and is none of these workers'. */
 export function isWithoutDisk({ disk }: FleetMirror, nodes: readonly FleetNode[]): boolean {
   return disk !== undefined && !nodes.some(({ disks }) => disk in disks);
 }

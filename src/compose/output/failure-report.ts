@@ -40,10 +40,12 @@ export function explain(error: unknown): Failure {
   return failure({ reason: `this is a bug, please report it:\n${stack}` }, exitCode('failed'));
 }
 
+/** Returns whether an error is a bug: `explain` knows no other explanation. */
 export function isBug(error: unknown): boolean {
   return !isExpected(error) && !pathFault(error) && !storageFault(error);
 }
 
+/** Returns whether an error says that a disk is full. */
 export function isDiskFull(error: unknown): boolean {
   return ['SQLITE_FULL', 'ENOSPC', 'EDQUOT'].includes(codeOf(error));
 }

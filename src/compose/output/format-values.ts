@@ -79,6 +79,7 @@ export function changeName(op: string, isDone: boolean): string {
   return words[op]?.[isDone ? 1 : 0] ?? op.replaceAll('_', ' ');
 }
 
+/** Returns what became of a change. */
 export function outcomeName(state: string): string {
   return outcomes[state] ?? state;
 }
@@ -110,6 +111,7 @@ export function approvalWords(approval: ToldApprover | null): string {
   return `, approved${byWords(approval)}`;
 }
 
+/** Formats who decided, and why. */
 export function byWords({ by, reason }: { by: string | null; reason: string | null }): string {
   if (by === null) return '';
   return ` by ${by}${reason === null ? '' : ` (${reason})`}`;

@@ -19,10 +19,12 @@ export type Line = string | StyledLine;
 /** What a part of a line says: added, changed, removed, awaiting approval, explanation, heading. */
 type Style = 'green' | 'yellow' | 'red' | 'magenta' | 'dim' | 'bold';
 
+/** Returns the text in a style. */
 export function styled(style: Style, text: Line): StyledLine {
   return { styled: styleText(style, codesOf(text), { validateStream: false }) };
 }
 
+/** Joins parts to one line. */
 export function lineOf(...parts: readonly Line[]): StyledLine {
   return { styled: parts.map(codesOf).join('') };
 }

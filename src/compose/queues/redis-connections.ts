@@ -18,6 +18,7 @@ export interface Quick {
   close(): void;
 }
 
+/** Opens a connection that fails fast. */
 export function connectQuickly(url: string): Quick {
   const redis = new QuickRedis(url);
   let reason = 'it does not answer';
@@ -104,6 +105,7 @@ export const prefix = 'crm-mirror';
 /** The queues of a mirror. Runs delay no sentinel and no event, and `commands` no `errands`. */
 export const queueKinds = ['runs', 'sentinel', 'events', 'commands', 'errands'] as const;
 
+/** Returns the name of a queue. */
 export function queueName(kind: (typeof queueKinds)[number], mirror: string): string {
   return `${kind}-${mirror}`;
 }

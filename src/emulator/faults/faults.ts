@@ -68,6 +68,7 @@ function done(
   return { name, line, acts: true, delivers: (handle, told) => deliver(handle(name), told) };
 }
 
+/** Delivers a response at once. */
 export function whole(answer: Answer): Delivery {
   return { is: 'whole', answer, delayMs: 0 };
 }

@@ -33,6 +33,7 @@ const names = {
 /** How a snapshot relates to an account. `free`: bound to none, or holds nothing of one alone. */
 type BindingState = 'free' | 'ours' | 'other key' | 'other url';
 
+/** Compares this account with the one that the snapshot is bound to. */
 export function bindingState(snapshot: Snapshot, { url, apiKey }: Account): BindingState {
   const bound = boundTo(snapshot);
   if (bound.url === undefined || !snapshot.recorded.hasAny()) return 'free';

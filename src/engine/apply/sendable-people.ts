@@ -29,6 +29,7 @@ interface InFlightRecord {
   entries(): readonly Entry[];
 }
 
+/** Returns the people of a run as records to send. */
 export function sendablePeople(applying: Applying, contacts: MirrorContacts): SendableRecords {
   const { run } = applying;
   const { recorded } = run.snapshot;

@@ -16,7 +16,6 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import type { WriteBack, Source } from '../../sources/source.ts';
 import type { OutageRecord } from '../../store/health-file.ts';
 import type { AuditTrail, ErasableMemory } from '../../store/memory/audit-trail.ts';
-import type { RequestWriter } from '../../store/memory/request-log.ts';
 import type { OnlyPeople } from './people-selection.ts';
 import type { PersonLocks } from './person-locks.ts';
 
@@ -65,7 +64,7 @@ export interface Mirror {
   reserve: number;
   /** Records what is out of order now; undefined if this process writes nothing. */
   outages?: Pick<OutageRecord, 'failed' | 'works' | 'confirm'> | undefined;
-  requestLog?: Pick<RequestWriter, 'setRun' | 'flush'> | undefined;
+  requestLog?: { setRun(id: string | undefined): void; flush(): void } | undefined;
   requests(): RequestCounts;
   /** Returns the limits by route, as the platform's responses state them. */
   limits(): Record<string, RouteLimit>;

@@ -27,6 +27,7 @@ export interface PeopleSelection {
   store(): void;
 }
 
+/** Returns the selection of a run, or undefined if it may change everybody. */
 export function selectionOf(
   { snapshot, name, sample }: { snapshot: Snapshot; name: string; sample?: number | undefined },
   only: OnlyPeople | undefined,

@@ -62,6 +62,7 @@ function takeNow(
 /** The locks that the runs of one process share. The lease keeps out runs of other processes. */
 export type PersonLocks = ReturnType<typeof createPersonLocks>;
 
+/** Creates locks without any run. */
 export function createPersonLocks() {
   const noSets = (): Sets => ({ keys: new Set<Key>(), ids: new Set<string>() });
   const taken = noSets();

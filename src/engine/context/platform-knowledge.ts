@@ -61,6 +61,7 @@ export function keepRestored(run: StoredClocks): void {
   meta.set(restoredName, String(Math.max(latestNow(run), staging.newestCreated('contact'))));
 }
 
+/** Returns until when a restored backup may lack contacts of ours, by the later clock, or 0. */
 export function restoredUntil({ meta }: Snapshot): number {
   return Number(meta.get(restoredName) ?? 0);
 }
@@ -83,6 +84,7 @@ const difference = storedFact<{ aheadMs: number; since: number }>(
   'the difference of the clocks',
 );
 
+/** Returns the last difference of over five minutes that was stored, unless it is over. */
 export function storedDifference(meta: Meta) {
   return difference.read(meta);
 }
@@ -94,6 +96,7 @@ export function aheadOf(clocks: StoredClocks): number | null {
   return storedDifference(clocks.snapshot.meta)?.aheadMs ?? null;
 }
 
+/** Returns the time by both clocks; the platform's is known from its last response. */
 export function nowByBoth({ clock, platformNow }: Clocks): BothTimes {
   const at = platformNow();
   return { at: clock.now(), platformAt: at === undefined ? null : Math.floor(at) };
@@ -124,11 +127,13 @@ export function sayDifference(aheadMs: number): { reason: string; fix: string } 
   return { reason, fix: clockFix };
 }
 
+/** Returns a note about the difference if it is large. */
 export function noteDifference(mirror: StoredClocks): Problem[] {
   const aheadMs = aheadOf(mirror);
   return isTold(aheadMs) ? [{ code: 'note', ...sayDifference(aheadMs) }] : [];
 }
 
+/** Stores the difference if it is large, or else that it is over. */
 export function storeDifference(mirror: StoredClocks): void {
   const { clock, platformNow, snapshot } = mirror;
   if (platformNow() === undefined) return;

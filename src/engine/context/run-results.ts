@@ -27,6 +27,7 @@ export interface RunParts {
   readonly templates?: MirrorTemplates | undefined;
 }
 
+/** Returns what is in the run. */
 export function kindsIn(parts: RunParts): RecordTypeName[] {
   return recordTypes.filter((kind) => parts[`${kind}s`]);
 }
@@ -110,6 +111,7 @@ export const noVerdict: Verdict = {
 
 export type Known = ReadonlyMap<RecordTypeName, Findings>;
 
+/** Returns what was found of people or templates, whether or not they are in the run. */
 export function findingsOf(known: Known, kind: RecordTypeName): Findings {
   return known.get(kind) ?? noFindings;
 }

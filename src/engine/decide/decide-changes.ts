@@ -33,6 +33,7 @@ const kind = 'contact';
 const pageOfKeys = 100;
 const recordedFields = ['id', 'ownership', 'body', 'shown', 'desired'] as const;
 
+/** Decides about all people that are candidates. */
 export async function decideChanges(deciding: DecidingPeople): Promise<void> {
   await decideCandidates(deciding.run, kind, {
     decide: (key) => void decidePerson(deciding, key),

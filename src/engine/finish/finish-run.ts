@@ -396,6 +396,7 @@ function reasonsOf(results: RunResults, tally: readonly JournalTally[]): Problem
   return reasons;
 }
 
+/** Returns a note for each setting that prevents changes, with the number of people affected. */
 export function sayStopped({ protect, optIns }: Record<Stop, number>): Problem[] {
   const people = (n: number): string => (n === 1 ? '1 person' : `${n} people`);
   const notes: Problem[] = [];

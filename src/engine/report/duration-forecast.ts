@@ -61,6 +61,7 @@ export function forecast(needs: Needs, seen: Limits & { readMs: number }): Forec
   return { readMs, routes, ms: null, assumed };
 }
 
+/** Returns the minimum duration, based on the limits that are known. */
 export function leastMs({ routes }: { routes: readonly RouteForecast[] }): number {
   return longest(routes, ({ ms, windowMs }) => ({ ms: ms ?? 0, windowMs: windowMs ?? 0 })).ms;
 }

@@ -142,6 +142,7 @@ export function groupProblems() {
   };
 }
 
+/** States that the CRM has refused an opt-out. */
 export function sayRejected(reason: string): string {
   return `the CRM refused this opt-out: ${reason}`;
 }

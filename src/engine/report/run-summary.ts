@@ -168,6 +168,7 @@ export function nothingDone(of: {
   };
 }
 
+/** Splits the counts of held changes by class into the two places of a summary. */
 export function splitHeld({ template, ...people }: Record<GuardClass, number>) {
   return { contacts: people, templates: template };
 }

@@ -176,6 +176,7 @@ export function noticeInvalid({ snapshot }: RunContext, tally: RunTally): void {
   });
 }
 
+/** Returns the templates of a run as records to send. No other run is at the same template. */
 export function sendableTemplates(applying: Applying, templates: MirrorTemplates): SendableRecords {
   const { snapshot } = applying.run;
   return {

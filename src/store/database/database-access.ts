@@ -16,6 +16,7 @@ export function onDisk<T>(path: string, work: () => T): T {
   }
 }
 
+/** Adds the `path` to an SQLite error that has none, and returns the error. */
 export function named(error: unknown, path: string): unknown {
   if (!(error instanceof Database.SqliteError) || 'path' in error) return error;
   return path === ':memory:' ? error : Object.assign(error, { path });

@@ -68,6 +68,7 @@ export async function copyOf(
   }
 }
 
+/** Copies a small text for `file` in the same way. */
 export function copyOfText(text: string, file: string): BackupPart {
   const part = partOf(file);
   try {

@@ -27,6 +27,7 @@ export function storedFact<Value>(name: string, what: string) {
   };
 }
 
+/** Reads, writes and deletes the facts of a database by name. */
 export function metaIn(db: Statements) {
   return {
     get: db.value<[name: string], string>('select value from meta where name = ?'),

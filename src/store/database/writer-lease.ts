@@ -45,6 +45,7 @@ export function takeLease(path: string, waitMs = glanceMs): Lease {
   return { release: () => void db.close() };
 }
 
+/** Returns whether a process holds the lease of the snapshot at `path`. Does not take it. */
 export function isLeased(path: string): boolean {
   const file = fileOf(path);
   if (!existsSync(file)) return false;
@@ -75,6 +76,7 @@ export interface Token {
   own: { token: string; file: string } | undefined;
 }
 
+/** Raises and checks the fencing token of the snapshot at `path`. */
 export function fenceIn(db: Database.Database, path: string, shared: Token) {
   const meta = metaIn(statementsOf(db));
   const fileNow = (): string => (db.memory ? '' : fileAt(path));

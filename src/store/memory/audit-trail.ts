@@ -28,6 +28,7 @@ export interface ErasableMemory {
 
 const faultName = 'audit-fault';
 
+/** Returns why the last run that writes could not write the log; undefined if it could. */
 export function storedFault(meta: Meta): string | undefined {
   return meta.get(faultName);
 }

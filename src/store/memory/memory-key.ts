@@ -51,6 +51,7 @@ export function createMemoryKey(file: string): MemoryKey {
   return keysOf(key, key);
 }
 
+/** Returns a new key that no file has. */
 export function newMemoryKey(): MemoryKey {
   const { privateKey } = generateKeyPairSync('ed25519');
   return keysOf(privateKey, privateKey);
@@ -69,10 +70,12 @@ export function keyFor(purpose: string, secret: string): Buffer {
   return Buffer.from(hkdfSync('sha256', Buffer.from(secret, 'hex'), '', purpose, 32));
 }
 
+/** Returns the id of a public key in PEM form. */
 export function keyId(publicKey: string): string {
   return createHash('sha256').update(publicKey).digest('hex').slice(0, 16);
 }
 
+/** Returns whether the signature of the text was made with the key that belongs to `publicKey`. */
 export function isSigned(text: string, signature: Buffer, publicKey: string): boolean {
   try {
     return verify(null, Buffer.from(text), createPublicKey(publicKey), signature);

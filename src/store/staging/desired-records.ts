@@ -10,6 +10,7 @@ import { unchangedIn } from './unchanged-records.ts';
 import { inRange, isStaged, type RecordRange } from '../database/key-range.ts';
 import { manyIn, type Statements, withoutNull } from '../database/prepared-statements.ts';
 
+/** Prepares the statements about the records that one run has read from a source. */
 export function desiredIn(db: Statements) {
   const forms = formsIn(db);
   const stageOne = db.run<[RecordTypeName, string, number, string, string, form: number]>(

@@ -27,6 +27,7 @@ import {
   problemColumns,
 } from '../tables/known-problems.ts';
 
+/** Prepares the statements of the staging tables. */
 export function stagingIn(db: Statements) {
   const desired = desiredIn(db);
   const observed = observedIn(db);

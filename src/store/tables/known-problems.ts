@@ -269,6 +269,7 @@ function problemCountsIn(db: Statements) {
 const refused = 'desired is not null and retry_at is not null';
 const refusedColumns = 'kind, key, part, reason, fix, attempts, retry_at retryAt, since';
 
+/** Counts and lists the known problems of all records, and releases the parked ones. */
 export function retryLaterIn(db: Statements) {
   return {
     /** Counts the records with a problem. */

@@ -25,6 +25,7 @@ const withoutFormer = `
   where kind = @kind and exists (
     select 1 from json_each(change.body, '$.former') f where f.value ->> 'key' = @key)`;
 
+/** Removes all traces of a record from the snapshot. */
 export function purgeIn(db: Statements) {
   const from = (table: string) =>
     db.run<[RecordTypeName, key: string]>(`delete from ${table} where kind = ? and key = ?`);

@@ -49,6 +49,7 @@ const columns =
   'id, number, mode, status, plan, started_at startedAt, ended_at endedAt, summary, asked';
 const newestFirst = 'order by number desc, started_at desc, id desc';
 
+/** Records when runs start and how they end. */
 export function runsIn(db: Statements) {
   // Only the runs that are returned are read with their summaries.
   const newest = db.all<Required<RunFilter> & { count: number; isNews: boolean }, KeptRun>(
@@ -135,6 +136,7 @@ const keptColumns = `kind, key, op, part, state, reason, fix, planned_at planned
   ${ofApproval('id')} approvedPlan, ${ofApproval('decided_by')} approvedBy,
   ${ofApproval('reason')} approvedFor`;
 
+/** Returns the outcomes of changes; the journal itself is in journal.ts. */
 export function outcomesIn(db: Statements) {
   return {
     /** Returns the changes of a run, most urgent states first, opt-outs before other changes. */
@@ -198,6 +200,7 @@ function changesOfRun(db: Statements) {
   };
 }
 
+/** Returns what the snapshot contains about single records. */
 export function historyIn(db: Statements) {
   return {
     keys: keysIn(db),

@@ -66,6 +66,7 @@ const statements = (which: string): string => `
 
 const columns = 'kind, key, id, part, says, stated_by';
 
+/** The statements of the source's records, by record and part. */
 export function statedConsentsIn(db: Statements) {
   const optedOutBefore = `exists (
     select 1 from stated o indexed by stated_opt_out

@@ -37,11 +37,13 @@ export function isDue(states: ContactStates, rules: AbsenceRules): boolean {
   return isFlagged(states) || isLongEnough(states.absence, rules);
 }
 
+/** Returns whether every CRM record is flagged as deleted, not out of scope or missing. */
 export function isFlagged({ desired, strays }: ContactStates): boolean {
   const isSaid = desired.every(({ presence, invalid }) => presence === 'flagged' && !invalid);
   return desired.length > 0 && isSaid && !strays;
 }
 
+/** Returns whether the person was missing from enough readings over a long enough time. */
 export function isLongEnough(
   absence: Absence | undefined,
   { absentReadings, absentForMs }: AbsenceDue,
