@@ -414,7 +414,7 @@ async function summarizePlan(found: RunResults): Promise<void> {
 
 /** Judges the plan. In the first round, it also approves it if the run was asked to. */
 async function judge(found: RunResults, round: Round): Promise<void> {
-  found.verdict = await judgePlan(found);
+  found.verdict = await judgePlan(found, round === 1 || round === 'reread');
   const { run, approvals, verdict } = found;
   const { approve } = found.options;
   if (round !== 1 || !approve || found.hasApproved) return;

@@ -46,10 +46,13 @@ import { deferToCanaries, failedCanary, passApproved } from './canaries.ts';
 import type { Guarded } from '../../store/database/key-range.ts';
 import { explainHeld, whyOf } from '../report/guard-text.ts';
 
-/** Judges one round of decisions, and yields to other tasks in between. */
-export async function judgePlan(results: RunResults): Promise<Verdict> {
+/**
+ * Judges one round of decisions, and yields to other tasks in between. `asksRules`: the round plans
+ * all that was read, so that the rules are asked.
+ */
+export async function judgePlan(results: RunResults, asksRules: boolean): Promise<Verdict> {
   await beginHolds(results.run, results.parts);
-  return yielding(results.run, judge(results, 'run'));
+  return yielding(results.run, judge(results, 'run', asksRules));
 }
 
 /**
@@ -254,7 +257,7 @@ const reasons: readonly Reason[] = [
   },
 ];
 
-function* judge(results: RunResults, cause: Round['cause']): Steps<Verdict> {
+function* judge(results: RunResults, cause: Round['cause'], asksRules = false): Steps<Verdict> {
   const { run, parts, approvals, plan } = results;
   const { guarded } = run.snapshot;
   const round = beginRound(results, cause);
@@ -273,9 +276,10 @@ function* judge(results: RunResults, cause: Round['cause']): Steps<Verdict> {
   }
   if (cause === 'run') {
     verdict.canaries = passApproved(run, verdict.canaries, approvals);
-    if (isFirst && run.rules.length > 0 && onlyKey(run) === undefined) {
+    if (asksRules && run.rules.length > 0 && onlyKey(run) === undefined) {
       const names = classes.map(({ of }) => of);
-      verdict.asked = yield* askRules(run, names, populations);
+      const asked = yield* askRules(run, names, populations);
+      verdict.asked = new Map([...verdict.asked, ...asked]);
     }
   }
   yield* tryReasons(classes, 'plan');

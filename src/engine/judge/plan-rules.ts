@@ -1,7 +1,8 @@
 /**
- * Applies the rules and windows of the configuration to the plan of a run. A rule is judged once,
- * on the whole plan as the guards let it pass; what it withholds awaits approval like what a guard
- * withholds. A run about one person is not judged.
+ * Applies the rules and windows of the configuration to the plan of a run. A rule is judged on the
+ * whole plan as the guards let it pass, and again when the rest is planned anew because the CRM has
+ * changed. What it withholds awaits approval like what a guard withholds. A run about one person is
+ * not judged.
  *
  * A class that a rule withholds stays withheld in later rounds of the run. The reason is stored, so
  * that later runs can state it for changes that still wait.

@@ -252,7 +252,7 @@ async function live(seed: number): Promise<number> {
       ['template', { ...found, certified: true }],
     ]);
     results.plan = await readPlan(run);
-    results.verdict = await judgePlan(results);
+    results.verdict = await judgePlan(results, true);
     const begun = model.inForce(time.ours);
     const judged = model.judge(rows, facts);
     const kept = judged.filter(({ is }) => is !== 'kept out');

@@ -1,19 +1,23 @@
 /** A run that takes longer than a slice asks the CRM again before it goes on. */
 import { expect, test } from 'vitest';
 import type { Certificate } from '../../../src/sources/source.ts';
-import { openStage, type Stage } from '../../support/engine/engine-stage.ts';
+import { rule } from '../../support/engine/change-volume.ts';
+import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
 
 const person = (at: number, word = 'yes') => ({
   id: `${at}`,
   email: `p${at}@example.com`,
   ch_news: word,
 });
-const crowd = (size: number) => Array.from({ length: size }, (_, at) => person(at + 10));
+const range = (from: number, to: number) =>
+  Array.from({ length: to - from }, (_, at) => person(from + at));
+const crowd = (size: number) => range(10, 10 + size);
 
 /** One enrolment a minute: some ten of them fit into a slice. `edit` happens before the fifth. */
-function slow(edit: (stage: Stage) => void): Stage {
+function slow(edit: (stage: Stage) => void, options: StageOptions = {}): Stage {
   let enrolments = 0;
   const stage: Stage = openStage({
+    ...options,
     limits: ['contacts.enrol=1/60', '*=1000000/1'],
     wire: (send) => async (request, signal) => {
       if (request.path.startsWith('/api/contacts/channel/')) enrolments += 1;
@@ -59,6 +63,21 @@ test('a run in slices drops removed people and adds new ones', async () => {
   expect(addresses(stage)).toEqual(emails([...crowd(18), person(50)]));
   expect((await stage.sync()).contacts.changes).toMatchObject({ create: 0, opt_in: 0, opt_out: 0 });
   expect(addresses(stage)).toEqual([]);
+});
+
+test('a rule is asked about what is planned after a change of the source, too', async () => {
+  const more = range(50, 80);
+  const stage = slow(
+    (now) => {
+      now.people.push(...more);
+      changed(now);
+    },
+    { rules: [rule('plan.create > 25')] },
+  );
+  const summary = await stage.sync();
+  expect(summary).toMatchObject({ status: 'held', contacts: { applied: { create: 20 } } });
+  expect(summary.contacts.held.opt_in).toBe(30);
+  expect(addresses(stage)).toEqual(emails(crowd(20)));
 });
 
 test('a person opted in before a change of the source is opted out when the CRM says so now', async () => {
