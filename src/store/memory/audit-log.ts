@@ -310,7 +310,10 @@ function peopleIn({ one, value, run, keyFor }: MemoryTables) {
   );
   const forget = run<[id: number]>('update person set lookup = null, key = null where id = ?');
   const markOf = (key: Buffer, name: Buffer): Buffer => sha256(key, name).subarray(0, keyBytes);
-  /** Follows the places of an address until one is free or belongs to this very person. */
+  /**
+   * Follows the places of an address until one is free or belongs to this very person. A place is a
+   * keyed hash: without the secret, nobody can tell who a row is about.
+   */
   const search = (address: Key) => {
     const name = keyedHash(secret, keyedHash(secret, `person ${address}`).toString('hex'));
     let lookup = name.subarray(0, lookupBytes);
