@@ -303,8 +303,9 @@ function remember(
   const mode = step.chosen || outing.undoes ? 'fast' : step.mode;
   const stay = standing.ended({ mode, killed: !summary }, current);
   if (stay) stage.known.judge('held changes stay held until they are approved', false);
-  rememberStated(stage, outing, { files, summary });
+  // A hold goes on under an address that this reading is the first to show.
   memories.read(people, templates);
+  rememberStated(stage, outing, { files, summary });
   statements.read(people);
   stage.known.undone.read(people);
   stage.known.unmanaged.read(people);

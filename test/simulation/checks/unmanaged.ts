@@ -39,6 +39,9 @@ export function createUnmanaged(): Unmanaged {
       for (const key of addressesOf(people)) {
         if (isLiving(people, key) || recorded.some((one) => one.key === key)) continue;
         if (erasures.isOf(key) || erasures.unsettled().has(key)) continue;
+        // Beside a contact of ours that this run has deleted, the next one sees the others.
+        const ofKey = witness.people().filter((person) => person.key === key);
+        if (ofKey.some(({ gone }) => gone?.by === 'us' && gone.at >= startedAt)) continue;
         for (const channel of channels) {
           if (wishFor(people, key, channel) === 'opt_out') continue;
           if (!witness.present(key).some((person) => isIn(person, channel))) continue;
