@@ -34,7 +34,7 @@ const many = (count: number): Person[] =>
   Array.from({ length: count }, (_, at) => ({ email: `p${at}@example.com`, news: 'yes' }));
 
 async function sync(file: string): Promise<Ended> {
-  const ended = await launch(['sync', '-c', file]).ended;
+  const ended = await launch(['sync', '-c', file, '--quiet']).ended;
   expect(ended.signal).toBeNull();
   // No stack trace and no address.
   expect(ended.stderr).not.toMatch(/this is a bug|\n\s+at /);
@@ -188,7 +188,7 @@ describe('a disk error in the middle of apply', () => {
       const way = ways[name as keyof typeof ways];
       const place = await arranged(many(120));
       way.prepare(context, place);
-      const { child, ended } = launch(['sync', '-c', place.file]);
+      const { child, ended } = launch(['sync', '-c', place.file, '--quiet']);
       place.server.watch[when] = ({ route, nth }) => {
         if (route === 'contacts.enrol' && nth === 40) way.break(place, child.pid ?? 0);
       };
