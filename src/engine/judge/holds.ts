@@ -272,7 +272,7 @@ export async function closeHolds(
         if (!tells && run.mode === 'fast' && isPlanned) holds.unwant(range);
         if (!tells) return;
         const isListed = run.mode === 'full';
-        holds.endUnwanted({ ...range, ...endsOf(run, guard), but, approvals, isListed });
+        holds.endUnwanted({ ...range, but, approvals, isListed });
       });
     }
   }

@@ -16,16 +16,7 @@ import { type Guarded, isGuarded, most, rangesBy, type RecordName } from '../dat
 import type { Statements } from '../database/prepared-statements.ts';
 import { approvalCounterIn, orderColumn } from '../tables/journal.ts';
 import { apartMs, type BothTimes } from '../../domain/clock.ts';
-import {
-  began,
-  type Began,
-  everKeys,
-  isApproving,
-  isOver,
-  isRejected,
-  wishIn,
-  timed,
-} from './hold-sql.ts';
+import { began, type Began, everKeys, isApproving, isRejected, wishIn, timed } from './hold-sql.ts';
 
 /** When something begins to wait, and the run that holds it. */
 interface NewHold extends BothTimes {
@@ -180,6 +171,15 @@ const isAlike = `h.kind = w.kind and h.key = w.key and h.guard = w.guard and h.o
 /** Selects those of them that wait. */
 const isSame = `${isAlike} and h.undoes = @undoes and h.ended_at is null`;
 
+/** An SQL condition: another row of the wish in `hold h`, which is rejected, was approved later. */
+const isOverruled = `exists (
+  select 1 from decision d
+    join hold o on o.kind = h.kind and o.key = h.key and o.guard = h.guard and o.part = h.part
+      and o.ended_at is null and ${wishIn('o')} = ${wishIn('h')}
+    join decision e on e.id = o.decision and e.verdict = 'approved' and e.ended_at is null
+      and e.number > d.number
+  where d.id = h.decision and d.verdict = 'rejected' and d.ended_at is null)`;
+
 /** What waits across runs, and since when. */
 function waitingIn(db: Statements) {
   const earlier = (column: string) => `(select min(s.${column}) from hold s
@@ -198,9 +198,9 @@ function waitingIn(db: Statements) {
   );
   const again = db.run<Guarded & NewHold>(
     `update hold as h set wanted = 1, is_listed = max(is_listed, @isListed),
-       decision = iif(${isRejected}, null, decision)
+       decision = iif(${isOverruled}, null, decision)
      where h.ended_at is null and h.guard = @guard and h.key > @after and h.key <= @upTo
-       and (h.wanted = 0 or h.is_listed < @isListed or ${isRejected})
+       and (h.wanted = 0 or h.is_listed < @isListed or ${isOverruled})
        and exists (select 1 from (${heldNow} and ${isGuarded}) w where ${isSame})`,
   );
   const oldest = db.value<Began & { guard: GuardClass; plan: string | undefined }, number>(
@@ -598,18 +598,15 @@ function endingIn(db: Statements) {
   const keptOut = guardClasses.flatMap(({ id, withoutHeldOf: by }) =>
     by ? [`hold.guard = '${id}' and t.guard = '${by}'`] : [],
   );
-  const isUnread = `exists (select 1 from temp.staged d
-    where d.kind = hold.kind and d.key = hold.key and d.reason is not null)`;
-  // What this run could not plan may still be wanted: while the record cannot be read, a request
-  // has no known outcome, or an opt-out is held. A wait that has an end does not begin anew.
-  const stillWaits = `(hold.guard in (${timed}) and ${isUnread} and not ${isOver('hold')})`;
-  const isUnsure = `hold.guard not in (${timed}) and (
-    ${isUnread}
-    or exists (select 1 from change o indexed by change_by_key
+  // What this run could not plan may still be wanted: while the record cannot be read, or, unless
+  // the wait has an end, while a request has no known outcome or an opt-out is held.
+  const isUnsure = `(exists (select 1 from temp.staged d
+      where d.kind = hold.kind and d.key = hold.key and d.reason is not null)
+    or hold.guard not in (${timed}) and (exists (select 1 from change o indexed by change_by_key
       where o.kind = hold.kind and o.key = hold.key and o.state in ('sent', 'unknown'))
     or exists (select 1 from temp.judged t indexed by judged_by_key
       where t.kind = hold.kind and t."is" = 'held' and (${keptOut.join(' or ')})
-        and t.key in (${everKeys('hold')})))`;
+        and t.key in (${everKeys('hold')}))))`;
   const isPlanned = `(${isJudged('held', 'passed', 'rejected', 'deferred')} or ${isUnsure})`;
   const change = `from change c indexed by change_by_key
     where c.kind = hold.kind and c.key = hold.key and c.part = hold.part
@@ -656,10 +653,10 @@ function endingIn(db: Statements) {
      * nothing of people who are not recorded.
      */
     endUnwanted: db.run<
-      Ending & Began & { but: readonly Key[]; isListed: boolean; approvals: readonly string[] }
+      Ending & { but: readonly Key[]; isListed: boolean; approvals: readonly string[] }
     >(
       `${end} ${those} and key not in (select value from json_each(@but)) and (
-         not ${isPlanned} and not ${stillWaits} and (@isListed or exists (
+         not ${isPlanned} and (@isListed or exists (
            select 1 from recorded r where r.kind = hold.kind and r.key = hold.key))
          or decision in (select value from json_each(@approvals))
            and not ${isJudged('held', 'rejected')})`,

@@ -9,6 +9,7 @@ import {
   signPlan,
   toSign,
 } from '../../../src/engine/judge/plan-decisions.ts';
+import type { Send } from '../../../src/domain/exchange.ts';
 import type { RunOptions } from '../../../src/engine/context/mirror-context.ts';
 import { exportOf, flag, hour, mirrored, range } from '../../support/engine/change-volume.ts';
 import type { Stage, StageOptions } from '../../support/engine/engine-stage.ts';
@@ -198,4 +199,27 @@ test('an approval of a plan is none of the undo that would change the same, nor 
   const undo = { mode: 'undo', undo: { run: undone } } as const;
   expect(await run(all, undo)).toMatchObject({ applied: { opt_in: 0 }, held: { opt_in: 4 } });
   expect((await run(all)).applied).toMatchObject({ opt_in: 4 });
+});
+
+test('a rejection during a run stays, though another round of the run follows', async () => {
+  const acts: (() => void)[] = [];
+  const wire =
+    (send: Send): Send =>
+    async (request, signal) => {
+      if (request.method !== 'GET') acts.shift()?.();
+      return send(request, signal);
+    };
+  const { stage, run } = await arranged({ wire });
+  const flags = range(10, 20).map((_, at) => flag(10 + at));
+  const { plan } = await run([...range(0, 10), ...flags]);
+  const moved = range(0, 2).map((one, at) => ({ ...one, email: `moved${at}@example.com` }));
+  acts.push(() => {
+    const decision = { at: stage.clock.now(), by: 'ann', reason: 'no' };
+    rejectPlan(stage.snapshot, { plan, only: {}, decision });
+  });
+  const rounds: number[] = [];
+  const people = [...moved, ...range(2, 10), ...flags];
+  await run(people, { shows: async (_plan, round) => void rounds.push(round) });
+  expect(rounds.length).toBeGreaterThan(1);
+  expect(stage.snapshot.holds.rejections()).toHaveLength(1);
 });
