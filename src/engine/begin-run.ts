@@ -69,7 +69,7 @@ function beginRun(mirror: Mirror, options: RunOptions): RunResults {
   } while (snapshot.runs.get(id));
   const run: RunContext = {
     ...mirror,
-    // A caller's options may have more, under names that the mirror has, too.
+    // One by one, because other options of a caller must not replace fields of the mirror.
     mode: options.mode,
     writes,
     firstLoad: options.firstLoad,

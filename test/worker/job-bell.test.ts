@@ -186,9 +186,11 @@ test('says once that Redis is lost and back, however many mirrors hear of it', a
   await isTrue(() => heard.length === 4);
   const lost = expect.stringMatching(/^Redis is away \(.+\)$/);
   expect(heard).toEqual([lost, lost, undefined, undefined]);
+  const { host } = new URL(redis.url);
+  const away = heard[0]?.replace('Redis', `Redis at ${host}`);
   expect(notes).toEqual([
-    `crm-mirror: ${heard[0]}; the schedule waits for it`,
-    'crm-mirror: Redis is there again, the schedule goes on',
+    `crm-mirror: ${away}; the schedule waits for it`,
+    `crm-mirror: Redis at ${host} is there again, the schedule goes on`,
   ]);
 });
 

@@ -78,10 +78,12 @@ export function shareConnections(
     const quick = connectQuickly(url);
     const patient = connectPatiently(url, (lost) => {
       away = lost === undefined ? undefined : `Redis is away (${lost})`;
+      // Never the whole URL, which may hold a password.
+      const { host } = new URL(url);
       note(
-        away === undefined
-          ? 'crm-mirror: Redis is there again, the schedule goes on'
-          : `crm-mirror: ${away}; the schedule waits for it`,
+        lost === undefined
+          ? `crm-mirror: Redis at ${host} is there again, the schedule goes on`
+          : `crm-mirror: Redis at ${host} is away (${lost}); the schedule waits for it`,
       );
       for (const heard of hearing) heard();
     });

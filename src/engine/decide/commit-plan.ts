@@ -120,7 +120,7 @@ export async function storeStated(
     const reading = { but, certified, whole, ofRest, mapping, at: run.clock.now() };
     transaction(() => stated.store(range, reading));
   }
-  if (!certified || onlyKey(run) !== undefined || !stated.isAnyTurned()) return;
+  if (!certified || !whole || !stated.isAnyTurned()) return;
   for await (const range of inTurns(run, ranges.ofStated('contact'))) {
     transaction(() => stated.settleTurned(range));
   }

@@ -14,7 +14,8 @@
  *   counts, and an unfinished  anything                the listing continues one page earlier,
  *   listing                                            because removed rows moved others up
  *
- * A new opt-out may be on any page, and each person who resubscribed hides another one, so a
+ * The platform sorts by when a contact was created, not by when the person left, so a new opt-out
+ * may be on any page; and each person who resubscribed hides another one in the counts. So a
  * listing is always read to the end. It uses at most a quarter of the route's limit per window, and
  * continues with the next check. The counts from before the listing are stored only when it ends,
  * so that an opt-out made during the listing still shows as a raised counter in the next check.
