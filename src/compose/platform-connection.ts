@@ -106,7 +106,7 @@ export function watchedTransport(
     }
     outages.works('platform');
     if (status === 401) {
-      const fix = 'write a valid key where platform.apiKey is read from; the next run reads it';
+      const fix = 'write a valid key where platform.apiKey is read from, and run `crm-mirror sync`';
       outages.failed('key', { reason: `${host} answers 401`, fix }, 'surely');
     } else if (status < 300) outages.works('key');
   };

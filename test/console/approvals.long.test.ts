@@ -179,7 +179,7 @@ test('of a plan that is decided in part, the page shows the limit of then, and n
   await page.getByRole('heading', { name: /4 people await a decision/ }).waitFor();
   const why = await page.locator('main').innerText();
   expect(why).toContain('when a run held them, there were more than 1 in one run');
-  expect(why).toContain('a part is decided since');
+  expect(why).toContain('a part waits no more');
   expect(await page.locator('meter').count()).toBe(0);
   await page.getByRole('row', { name: 'opt in Product news 2 awaits a decision' }).waitFor();
   await page.getByRole('row', { name: /create Newsletter 2 approved by olga/ }).waitFor();

@@ -167,10 +167,11 @@ export function readApprovals(
       const found = asked[guard] ?? {};
       // The figures that a run found are of all that it held.
       const isPart =
+        holds.size(held.plan).ended > 0 ||
         groups.some(({ approval }) => approval !== null) ||
         [...rejected.values()].flat().some((group) => group.guard === guard);
       const { first = '' } = found;
-      const then = `when a run held them, there were ${first}; a part is decided since`;
+      const then = `when a run held them, there were ${first}; a part waits no more`;
       // It is undefined if no run has said why the guard withholds them.
       const reason =
         found.asked ??

@@ -427,7 +427,7 @@ const outageWords: Readonly<
   key: {
     code: 'key_refused',
     text: 'the platform refuses the API key, so nothing is sent, no opt-out either',
-    fix: 'write a valid key where platform.apiKey is read from; the next run reads it',
+    fix: 'write a valid key where platform.apiKey is read from, and run `crm-mirror sync`',
   },
   platform: {
     code: 'platform_away',
