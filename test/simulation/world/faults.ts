@@ -95,8 +95,8 @@ export function createWire(options: WireOptions): Wire {
       });
     const isAnswered = answer.status < 500 && isReadable(answer);
     if (!isAnswered) noteLost(options, request, sentAt);
-    // What was refused for its number is asked again, and by then the person may have acted.
-    if (isAnswered) noteRead(options, request, answer.status !== 429);
+    // What is refused for its number or its key is asked again: by then the person may have acted.
+    if (isAnswered) noteRead(options, request, ![401, 403, 429].includes(answer.status));
     traffic.ends(request, answer.status);
     if (answer.status === 401) outing.refused = true;
     settle(answer);
