@@ -149,9 +149,12 @@ export function approvalsOf(
 ) {
   const { holds, transaction } = snapshot;
   const at = clock.now();
-  if (writes) transaction(() => holds.mendDecisions({ at }));
-  if (writes && holds.rejections().length > 0)
-    transaction(() => holds.endRejections({ at, before: at - rejectedForMs }));
+  if (writes && holds.isAnyDecided()) {
+    transaction(() => {
+      holds.mendDecisions({ at });
+      holds.endRejections({ at, before: at - rejectedForMs });
+    });
+  }
   const restored = endRestored(snapshot, { approvers, now: at }, { writes });
   let hasApproved = false;
   if (approve && writes) {

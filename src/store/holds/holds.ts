@@ -512,6 +512,10 @@ function decisionsIn(db: Statements) {
       const changed = unlist({ id, holds }) + list({ id, holds });
       if (changed > 0) unsign(id);
     },
+    /** Returns whether a decision has not ended. */
+    isAnyDecided: db.has<[]>(
+      `select 1 from decision where ended_at is null and verdict <> 'pending' limit 1`,
+    ),
     /** Returns the approvals that have not ended and are later than `since` (epoch ms). */
     approvals: db.all<[since: number], PlanDecision & { undoes: string | null }>(
       `select ${told}, p.undoes from decision d left join held_plan p on p.plan = d.plan

@@ -284,19 +284,17 @@ export interface SentChange {
 /** Holds changes, or leaves them to a later run. */
 function holdingIn(db: Statements) {
   const left = `held = 0 and not ${isUrgent('planned')}`;
-  const isOther = `s.key <> planned.key and s.key in (${everKeys('planned')})`;
-  // Its records are read, and none has the address any more, so that it is decided about, too.
-  const isDecided = `not exists (
-      select 1 from temp.staged d where d.kind = s.kind and d.key = s.key)
-    and not exists (select 1 from json_each(s.ids) i where i.value not in (
-      select d.id from temp.staged d where d.kind = s.kind))`;
+  // Whoever has left an address, and whose records are read, is decided about under another one.
   const isKeptOut = `(
     exists (select 1 from temp.judged w indexed by judged_by_guard
       where w.guard = @by and w.kind = planned.kind and w."is" = 'held'
         and w.key in (${everKeys('planned')}))
     or @isAboutOne and exists (select 1 from hold s indexed by hold_open
       where s.guard = @by and s.kind = planned.kind and s.ended_at is null and s.undoes = ''
-        and ${isOther} and not (${isDecided})))`;
+        and s.key <> planned.key and s.key in (${everKeys('planned')})
+        and (exists (select 1 from temp.staged d where d.kind = s.kind and d.key = s.key)
+          or exists (select 1 from json_each(s.ids) i where i.value not in (
+            select d.id from temp.staged d where d.kind = s.kind)))))`;
   return {
     /** Removes the changes of a range from the plan that somebody has rejected. */
     reject: judging(db, 'rejected', isRejected),
