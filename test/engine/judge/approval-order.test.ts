@@ -11,7 +11,14 @@ import {
 } from '../../../src/engine/judge/plan-decisions.ts';
 import type { Send } from '../../../src/domain/exchange.ts';
 import type { RunOptions } from '../../../src/engine/context/mirror-context.ts';
-import { exportOf, flag, hour, mirrored, range } from '../../support/engine/change-volume.ts';
+import {
+  exportOf,
+  flag,
+  hour,
+  mirrored,
+  range,
+  reject,
+} from '../../support/engine/change-volume.ts';
 import type { Stage, StageOptions } from '../../support/engine/engine-stage.ts';
 
 const minute = hour / 60;
@@ -179,8 +186,7 @@ test('what a run holds after a later approval of the same wish can be approved, 
   ];
   const both = await run(wants('yes'));
   const product = await run(wants('no'), fast);
-  const decision = { at: stage.clock.now(), by: 'ann', reason: 'no' };
-  rejectPlan(stage.snapshot, { plan: product.plan, only: {}, decision });
+  reject(stage, product.plan);
   await run(wants('no'));
   await approve(both.plan);
   // The first plan showed opt-ins that follow a creation, and these are creations.
@@ -213,10 +219,7 @@ test('a rejection during a run stays, though another round of the run follows', 
   const flags = range(10, 20).map((_, at) => flag(10 + at));
   const { plan } = await run([...range(0, 10), ...flags]);
   const moved = range(0, 2).map((one, at) => ({ ...one, email: `moved${at}@example.com` }));
-  acts.push(() => {
-    const decision = { at: stage.clock.now(), by: 'ann', reason: 'no' };
-    rejectPlan(stage.snapshot, { plan, only: {}, decision });
-  });
+  acts.push(() => void reject(stage, plan));
   const rounds: number[] = [];
   const people = [...moved, ...range(2, 10), ...flags];
   await run(people, { shows: async (_plan, round) => void rounds.push(round) });

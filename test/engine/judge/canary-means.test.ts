@@ -8,6 +8,7 @@ import {
   hour,
   person,
   range,
+  reject,
   rule,
   begun,
   canaryOf,
@@ -16,7 +17,6 @@ import {
   policy,
   watchedCanary,
 } from '../../support/engine/change-volume.ts';
-import { rejectPlan } from '../../../src/engine/judge/plan-decisions.ts';
 import { openStage, type StageOptions } from '../../support/engine/engine-stage.ts';
 
 describe('with other means', () => {
@@ -150,8 +150,7 @@ test('templates have a canary each time, although somebody has rejected one of t
   Object.assign(options, { guards: { template: { percent: 0, floor: 0 } } });
   change('wrong', 0, 1);
   const { plan } = await stage.sync();
-  const decision = { at: stage.clock.now(), by: 'anna', reason: 'a draft' };
-  rejectPlan(stage.snapshot, { plan, only: {}, decision });
+  reject(stage, plan);
   Object.assign(options, { guards: many, canary: policy });
   for (const subject of ['two', 'three']) {
     change(subject, 1, 20);

@@ -1,7 +1,7 @@
 /** How long a change stays held by a guard, and what ends that. */
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../../src/domain/errors.ts';
-import { isAnyLeft, rejectPlan } from '../../../src/engine/judge/plan-decisions.ts';
+import { isAnyLeft } from '../../../src/engine/judge/plan-decisions.ts';
 import {
   approve,
   approving,
@@ -13,6 +13,7 @@ import {
   mortal,
   person,
   range,
+  reject,
 } from '../../support/engine/change-volume.ts';
 import type { StageOptions } from '../../support/engine/engine-stage.ts';
 
@@ -264,9 +265,7 @@ test('what the platform refused after its approval is rejected by the hash that 
   expect((await stage.sync({ mode: 'fast' })).contacts.held.delete).toBe(4);
   const [held, ...others] = stage.snapshot.holds.current();
   expect(others).toEqual([]);
-  const decision = { at: stage.clock.now(), by: 'ann', reason: 'not ours' };
-  const rejected = rejectPlan(stage.snapshot, { plan: held?.plan ?? '', only: {}, decision });
-  expect(rejected).toMatchObject({ held: { delete: 4 }, approved: 0 });
+  expect(reject(stage, held?.plan ?? '')).toMatchObject({ held: { delete: 4 }, approved: 0 });
 });
 
 /** A platform that answers every change with 422 while it is to refuse. */

@@ -1,9 +1,9 @@
 /** What a run could not plan still waits, and what was released once is released for that only. */
 import { describe, expect, test } from 'vitest';
 import type { Send } from '../../../src/domain/exchange.ts';
-import { approvePlan, rejectPlan } from '../../../src/engine/judge/plan-decisions.ts';
 import { openStage, type Stage, type StageOptions } from '../../support/engine/engine-stage.ts';
 import {
+  approve,
   canaryOf,
   exportOf,
   hour,
@@ -11,6 +11,7 @@ import {
   person,
   policy,
   range,
+  reject,
 } from '../../support/engine/change-volume.ts';
 
 const guards = {
@@ -25,12 +26,6 @@ async function subscribed(options: StageOptions = {}): Promise<Stage> {
   await stage.sync();
   stage.writes();
   return stage;
-}
-
-const decide = { approved: approvePlan, rejected: rejectPlan };
-function decided(stage: Stage, plan: string, verdict: keyof typeof decide): void {
-  const decision = { at: stage.clock.now(), by: 'anna', reason: 'looked' };
-  decide[verdict](stage.snapshot, { plan, only: {}, decision });
 }
 
 /** The first `many` want another channel, too; more about the first three. */
@@ -59,7 +54,7 @@ describe.each(['waits', 'rejected'] as const)('what a full run could not plan: %
     exportOf(stage, wishing(10));
     const { plan, contacts } = await stage.sync();
     expect(contacts.held.opt_in).toBe(10);
-    if (is === 'rejected') decided(stage, plan, is);
+    if (is === 'rejected') reject(stage, plan);
     return stage;
   }
 
@@ -97,14 +92,14 @@ test('an approval of opt-ins does not cover that the CRM has stated opt-outs sin
   const stage = await subscribed();
   exportOf(stage, range(0, 30));
   const { plan } = await stage.sync();
-  decided(stage, plan, 'approved');
+  approve(stage, plan);
   exportOf(stage, [...range(0, 20), ...range(20, 30).map((one) => ({ ...one, ch_news: 'no' }))]);
   await stage.sync({ mode: 'fast' });
   exportOf(stage, range(0, 30));
   const again = await stage.sync({ mode: 'fast' });
   expect(again).toMatchObject({ status: 'held', contacts: { held: { opt_in: 10 } } });
   expect(stage.writes()).toEqual([]);
-  decided(stage, again.plan, 'approved');
+  approve(stage, again.plan);
   expect((await stage.sync({ mode: 'fast' })).contacts.applied).toMatchObject({ create: 10 });
 });
 
@@ -123,7 +118,7 @@ describe('opt-outs that were released and not sent', () => {
     const stage = await subscribed({ wire });
     exportOf(stage, allOut);
     const { plan } = await stage.sync();
-    decided(stage, plan, 'approved');
+    approve(stage, plan);
     dying.isOn = true;
     await expect(stage.sync()).rejects.toThrow('killed');
     dying.isOn = false;
@@ -171,8 +166,7 @@ test('a failed canary is approved by nothing less than all that was shown', asyn
   const { plan } = await stage.sync();
   expect(canaryOf(stage, 'delete')).toMatchObject({ state: 'failed' });
   const people = { file: 'f', entries: [{ line: 1, word: person(0).email }] };
-  const decision = { at: stage.clock.now(), by: 'anna', reason: null };
-  approvePlan(stage.snapshot, { plan, only: { people }, decision });
+  approve(stage, plan, { people });
   // A fast run opts out nobody for absence, so that it plans only what is approved.
   expect((await stage.sync({ mode: 'fast' })).contacts.applied['opt_out']).toBe(1);
   stage.writes();

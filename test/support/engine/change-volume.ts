@@ -4,6 +4,11 @@ import type { AskedClass, PlanRule } from '../../../src/domain/guards/plan-rule.
 import type { Send } from '../../../src/domain/exchange.ts';
 import { openStage, type Stage, type StageOptions } from './engine-stage.ts';
 import type { CanaryPolicy } from '../../../src/domain/guards/canary.ts';
+import {
+  approvePlan,
+  type PartFilter,
+  rejectPlan,
+} from '../../../src/engine/judge/plan-decisions.ts';
 import { storedCanaries } from '../../../src/engine/judge/canaries.ts';
 
 // A mirror whose guards hold changes of more than three people.
@@ -51,8 +56,10 @@ export async function leave(stage: Stage, people: Record<string, unknown>[]): Pr
 export const flag = (at: number) => person(at, { deleted: 'true' });
 export const deletes = (stage: Stage) =>
   stage.writes().filter(({ method }) => method === 'DELETE').length;
-export const approve = (stage: Stage, plan: string): void =>
-  stage.snapshot.holds.decide({ id: plan, plan, verdict: 'approved', ...decision(stage) });
+export const approve = (stage: Stage, plan: string, only: PartFilter = {}) =>
+  approvePlan(stage.snapshot, { plan, only, decision: decision(stage) });
+export const reject = (stage: Stage, plan: string) =>
+  rejectPlan(stage.snapshot, { plan, only: {}, decision: decision(stage) });
 const decision = (stage: Stage) => ({ at: stage.clock.now(), by: 'anna', reason: 'looked' });
 /** What a run is told that approves a plan. */
 export const approving = (plan: string) => ({ plan, by: 'anna', reason: null });
