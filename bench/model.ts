@@ -63,11 +63,11 @@ const rows = fleets.map((count) => {
   const nodes = Array.from({ length: count }, (_, nth) => ({
     name: `worker${nth}-0123abcd`,
     slots,
-    disks: { shared: known },
+    mirrors: known,
     isDraining: false,
   }));
   const owners = (living: typeof nodes) =>
-    names.map((name) => ({ name, owner: ownerOf({ name, disk: 'shared' }, living) }));
+    names.map((name) => ({ name, owner: ownerOf(name, living) }));
   const began = performance.now();
   const all = owners(nodes);
   const decidingMs = performance.now() - began;

@@ -78,8 +78,13 @@ describe('the fleet', () => {
     ]);
   });
 
-  test('gives each worker a volume of its own, and a name', () => {
-    expect(set?.spec?.volumeClaimTemplates?.[0]?.spec?.accessModes).toEqual(['ReadWriteOnce']);
+  test('gives all workers one volume, and each a name', () => {
+    const claim = documents.find((one) => one instanceof PersistentVolumeClaim);
+    expect(claim?.spec?.accessModes).toEqual(['ReadWriteMany']);
+    expect(set?.spec?.template.spec?.volumes).toContainEqual({
+      name: 'data',
+      persistentVolumeClaim: { claimName: claim?.metadata?.name },
+    });
     const headless = documents.find((one) => one.metadata?.name === set?.spec?.serviceName);
     expect(headless).toMatchObject({ kind: 'Service', spec: { clusterIP: 'None' } });
   });

@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { basename } from 'node:path';
 import { Option } from 'commander';
 import type { CalledWith, FlagsOf } from '../compose/command-options.ts';
@@ -17,7 +16,7 @@ import {
   workable,
   type Workable,
 } from '../worker/mirror-folder.ts';
-import { drainNode, type Fleet, isWithoutDisk, readFleet } from '../compose/fleet/fleet.ts';
+import { drainNode, type Fleet, ownerOf, readFleet } from '../compose/fleet/fleet.ts';
 import {
   awaySection,
   fleetSections,
@@ -57,23 +56,20 @@ async function status({ flags }: CalledWith<Flags>, shell: Shell): Promise<numbe
     fleets.push(shownFleet(fleet, names));
     const known = new Map(fleet.mirrors.map((one) => [one.name, one]));
     for (const config of own) {
-      const { holder, disk, diskHost } = known.get(config.mirror) ?? {};
-      const isKnown = (holder ?? disk) !== undefined && diskHost !== hostname();
+      const { holder, isBegun } = known.get(config.mirror) ?? {};
       // It would look like a mirror that has lost its snapshot.
-      if (isKnown && !existsSync(config.snapshot)) elsewhere.push(config.mirror);
+      if (isBegun && !existsSync(config.snapshot)) elsewhere.push(config.mirror);
       else shown.push({ ...readListed(config), config, worker: holder ?? 'nobody' });
     }
   });
   const all: ShownFleet = {
     workers: fleets.flatMap(({ workers }) => workers),
     withoutHome: fleets.flatMap(({ withoutHome }) => withoutHome),
-    withoutDisk: fleets.flatMap(({ withoutDisk }) => withoutDisk),
   };
   const nodes = all.workers.map(({ row }) => row);
-  const withoutDisk = all.withoutDisk.map(({ name, diskHost: host }) => ({ mirror: name, host }));
   const mirrors = sortMirrors(shown).map(mirrorRow);
   const { withoutHome } = all;
-  const document = { nodes, withoutHome, withoutDisk, unusable, mirrors, elsewhere };
+  const document = { nodes, withoutHome, unusable, mirrors, elsewhere };
   const code = exitCode(unusable.length + withoutHome.length === 0 ? 'done' : 'failed');
   const sections = [
     ...mirrorsSections(shown),
@@ -99,7 +95,8 @@ async function drain({ flags, args: [asked = ''] }: CalledWith<Flags>, shell: Sh
     const takers = nodes.filter((one) => one.name !== node.name && !one.isDraining);
     others += takers.length;
     for (const mirror of fleet.mirrors) {
-      if (mirror.holder === node.name && isWithoutDisk(mirror, takers)) stay.push(mirror.name);
+      const stays = mirror.holder === node.name && ownerOf(mirror.name, takers) === undefined;
+      if (stays) stay.push(mirror.name);
     }
   });
   const [node] = found;
@@ -117,11 +114,8 @@ function drainWords(node: string, others: number, stay: readonly string[]): stri
   }
   const gives = `${node} gives its mirrors away, each after its current run, and takes none.`;
   if (stay.length === 0) return [gives];
-  const reason = `it keeps ${stay.join(', ')}: no other worker has their disk`;
-  return [
-    gives,
-    renderProblem({ reason, fix: 'start it again soon: they wait for a worker with that disk' }),
-  ];
+  const reason = `it keeps ${stay.join(', ')}: no other worker has their snapshots`;
+  return [gives, renderProblem({ reason, fix: 'start it again soon: they wait for it' })];
 }
 
 /** Calls `act` with the fleet of each Redis, and returns the files that cannot be used. */

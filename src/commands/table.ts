@@ -193,8 +193,7 @@ export const formerNames: Readonly<Record<string, string>> = {
 
 /** What no command does, and how it is done. */
 export const doneByHand: Readonly<Record<string, string>> = {
-  'fleet move':
-    'is done by hand: a snapshot stays on its disk → copy its files as docs/fleet.md says',
+  'fleet move': 'is done by hand → copy the files of the snapshot as docs/fleet.md says',
   restore:
     'is done by hand: stop what starts runs → copy the backup to the path of the snapshot as docs/backup-and-restore.md says',
 };

@@ -41,12 +41,14 @@ import { openServer, type WorkerServer } from './worker-server.ts';
 import pLimit from 'p-limit';
 import { explain } from '../compose/output/failure-report.ts';
 
-const randomHex = (bytes: number): string => randomBytes(bytes).toString('hex');
-
 /** Creates what the mirrors of a worker share. The caller closes the connections. */
 export function shareParts({ note }: Shell) {
   return {
-    connections: shareConnections(`${hostname()}-${randomHex(4)}`, systemClock, note),
+    connections: shareConnections(
+      `${hostname()}-${randomBytes(4).toString('hex')}`,
+      systemClock,
+      note,
+    ),
     probe: createProbe(systemClock),
     causes: createSharedCauses(systemClock.monotonic),
   };
@@ -140,7 +142,6 @@ function createFleets(
       node,
       quick: asking,
       clock: systemClock,
-      randomHex,
       host: hostname(),
       note: shell.note,
       moved,

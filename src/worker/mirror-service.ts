@@ -62,8 +62,6 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
     mirror,
     path: config.snapshot,
     acceptLost,
-    // Where a mirror is served alone, an operator may have moved its files.
-    mayMove: turns === undefined,
     clock: systemClock,
     random: randomBytes,
   });

@@ -45,9 +45,8 @@ import type { createLog } from '../app/run/run-log.ts';
 import type { RunRetries } from './mirror-schedule.ts';
 import type { Capacity } from './worker-capacity.ts';
 import { existsSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { dirname } from 'node:path';
-import { diskOf } from '../store/database/snapshot-folder.ts';
+import { missingSnapshots } from '../compose/fleet/fleet.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import type { LockStore } from '../compose/queues/lock-store.ts';
 import { copiedAt } from '../store/database/meta-table.ts';
@@ -296,29 +295,29 @@ const refusals = {
     'Redis has a generation that no snapshot of MIRROR can have: it was forged',
     'if this is the newest snapshot, start once with `worker --accept-lost-snapshot`',
   ],
-  apart: ['the snapshot of MIRROR is on another disk', 'start a worker there; this one stands by'],
 } as const;
 
-/** `acceptLost`: any snapshot is claimed while no other worker lives; `mayMove`: on any disk. */
+/** `acceptLost`: any snapshot is claimed while no other worker lives. */
 export function createMirrorLock(
   store: LockStore,
   side: {
     mirror: string;
     path: string;
     acceptLost: boolean;
-    mayMove: boolean;
     clock: Clock;
     random(bytes: number): Buffer;
   },
 ) {
-  const { mirror, path, acceptLost, mayMove, clock, random } = side;
-  const randomHex = (bytes: number): string => random(bytes).toString('hex');
+  const { mirror, path, acceptLost, clock, random } = side;
   let refusedAt = Number.NEGATIVE_INFINITY;
+  /** Whether Redis has ever known a snapshot of the mirror: it may lose its data. */
+  let isKnown = false;
   let claimed: Parameters<LockStore['keep']>[0] | undefined;
-  const refuse = (why: keyof typeof refusals): never => {
+  const refuse = (why: keyof typeof refusals | 'missing'): never => {
     if (why !== 'untold') refusedAt = clock.monotonic();
-    const [reason, fix] = refusals[why].map((text) => text.replace('MIRROR', mirror));
-    throw new Busy(reason ?? why, { fix });
+    const missing = missingSnapshots(dirname(path), [mirror]);
+    const [reason, fix] = why === 'missing' ? [missing.reason, missing.fix] : refusals[why];
+    throw new Busy(reason.replace('MIRROR', mirror), { fix: fix.replace('MIRROR', mirror) });
   };
   return {
     /**
@@ -327,22 +326,21 @@ export function createMirrorLock(
      * `sync`. Throws as `claim` does.
      */
     async check(): Promise<void> {
-      if (await store.isServed()) refuse('taken');
-      if (!acceptLost && !existsSync(path) && (await store.isKnown())) refuse('older');
+      const isServed = await store.isServed();
+      isKnown ||= isServed || (await store.isKnown());
+      if (isServed) refuse('taken');
+      if (isKnown && !acceptLost && !existsSync(path)) refuse('missing');
     },
     /** Throws Busy if another worker has the mirror, and Unavailable while Redis is away. */
     async claim(snapshot: Snapshot): Promise<void> {
       const generation = snapshot.generation();
-      // The disk, with the name of this machine, to which the worker's files belong.
-      const id = diskOf(dirname(path), randomHex);
-      const disk = id === undefined ? '' : `${id}@${hostname()}`;
       const { meta, transaction } = snapshot;
-      const known = meta.get(snapshotId) ?? randomHex(8);
+      const known = meta.get(snapshotId) ?? random(8).toString('hex');
       if (meta.get(snapshotId) === undefined) transaction(() => meta.set(snapshotId, known));
-      const own = { snapshot: known, generation, disk };
+      const own = { snapshot: known, generation };
       const restored = copiedAt(meta) !== undefined;
       const stoodBy = clock.monotonic() - refusedAt < aliveMs;
-      const [is, token] = await store.claim({ ...own, restored, acceptLost, mayMove, stoodBy });
+      const [is, token] = await store.claim({ ...own, restored, acceptLost, stoodBy });
       if (is !== 'home') {
         // Failed attempts must not make an old copy look newer than the snapshot in use.
         snapshot.withdrawFence();

@@ -23,7 +23,7 @@ test('an outdated snapshot is not served; a backup of the newest one is', async 
   const snapshot = 'other/snapshot.sqlite';
   const other = world.config({ ...lines, snapshot });
   const two = start(other);
-  await two.said('this is not the newest snapshot of world');
+  await two.said('has no snapshot of world, and one was begun elsewhere; none is begun here');
   expect(await two.ends()).toBe(143);
   const begun = await launch(['sync', '-c', other]).ended;
   expect(begun).toMatchObject({ code: 2, stderr: expect.stringContaining('Redis knows one') });

@@ -45,9 +45,9 @@ test('a file that cannot be used is named with what is wrong, and is no success'
     unusable: ['m0.yaml'],
     elsewhere: [],
   });
-  // A mirror on a disk of another machine has lost nothing, and needs no backfill here.
+  // A mirror whose snapshot is on another machine has lost nothing, and needs no backfill here.
   const client = new Redis(redis.url);
-  await client.hset(fleetKeys.disks, 'm1', 'd1@another');
+  await client.hset(fleetKeys.holders, 'm1', '');
   await client.quit();
   const away = await status('--json');
   expect(away.json).toMatchObject({ mirrors: [], elsewhere: ['m1'], withoutHome: ['m1'] });

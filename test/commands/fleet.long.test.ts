@@ -76,7 +76,7 @@ async function stage() {
   const settles = async (count: number) =>
     until(async () => {
       const { nodes: living, mirrors } = await readFleet(quick);
-      const isHome = (one: (typeof mirrors)[number]) => one.holder === ownerOf(one, living);
+      const isHome = (one: (typeof mirrors)[number]) => one.holder === ownerOf(one.name, living);
       return living.length === count && mirrors.length === names.length && mirrors.every(isHome);
     });
   const fleet = async (part: string, ...words: string[]) =>

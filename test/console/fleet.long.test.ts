@@ -22,12 +22,13 @@ async function twoWorkers() {
     const beat = createNodeHeartbeat(quick, node, systemClock);
     onTestFinished(() => beat.close());
     await beat.begun;
-    const disks = { shared: ['acme', 'beta', 'gamma'] };
     const since = Date.UTC(2026, 0, 5, 10);
-    const record = { host: node.slice(0, 4), since, disks, left: [] };
-    beat.join(JSON.stringify(record), {});
+    const mirrors = ['acme', 'beta', 'gamma'];
+    // Anybody who reaches Redis may have written this.
+    const host = `${node.slice(0, 4)}\ncrm-mirror: all is well`;
+    beat.join(JSON.stringify({ host, since, mirrors, unable: [] }), []);
     const lock = openLockStore(quick, mirror, node);
-    await lock.keep({ snapshot: mirror, generation: 1, disk: '' });
+    await lock.keep({ snapshot: mirror, generation: 1 });
   }
   await expect.poll(async () => (await readFleet(quick)).nodes.length).toBe(2);
   return {
@@ -44,10 +45,9 @@ test('an operator sees the workers and their mirrors, and drains one', async () 
   const { fleet, quick } = await twoWorkers();
   // Anybody who reaches Redis may have written this.
   await quick.redis.hset(fleetKeys.records, 'web3-cccc', '{bad');
-  await quick.redis.hset(fleetKeys.disks, 'gamma', 'd1@web3\ncrm-mirror: all is well');
   const seen = await readFleet(quick);
   expect(seen.nodes.length).toBe(2);
-  expect(seen.mirrors[2]?.diskHost).toBe('web3 crm-mirror: all is well');
+  expect(seen.nodes[1]?.host).toBe('web2 crm-mirror: all is well');
   const running = await startConsole([(await mirrored()).file], {}, [fleet]);
   const { page, complaints } = await look(running, { width: 390 });
   await page.getByRole('link', { name: 'The workers that serve them' }).click();
@@ -55,7 +55,9 @@ test('an operator sees the workers and their mirrors, and drains one', async () 
   expect(await page.getByText('Nobody serves 1 mirror: gamma').count()).toBe(1);
   const rows = page.locator('tbody tr');
   expect(await rows.nth(0).innerText()).toContain('this one');
-  expect(await rows.nth(1).innerText()).toMatch(/web2-bbbb\s+web2\s+.*\s1\s/s);
+  expect(await rows.nth(1).innerText()).toMatch(
+    /web2-bbbb\s+web2 crm-mirror: all is well\s+.*\s1\s/s,
+  );
   await page.getByText('Mirrors of web2-bbbb').click();
   expect(await page.getByRole('link', { name: 'beta' }).isVisible()).toBe(true);
   expect(await faultsOf(page)).toEqual([]);

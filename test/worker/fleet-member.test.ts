@@ -1,5 +1,4 @@
 /** A worker in its fleet, with a real Redis. */
-import { randomBytes } from 'node:crypto';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -37,7 +36,6 @@ test('a worker that quits while it asks Redis stays away, and leaves no lock', a
       },
     },
     clock: systemClock,
-    randomHex: (bytes) => randomBytes(bytes).toString('hex'),
     host: 'here',
     note: () => undefined,
     moved: () => undefined,

@@ -3,10 +3,11 @@
  */
 import { randomBytes } from 'node:crypto';
 import { createMirrorLock } from '../../src/worker/open-mirror.ts';
-import { cpSync } from 'node:fs';
+import { cpSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { Busy } from '../../src/domain/errors.ts';
 import { systemClock } from '../../src/http/system-clock.ts';
 import { openSnapshot } from '../../src/store/open-snapshot.ts';
 import {
@@ -58,8 +59,6 @@ const first: Candidate = {
   restored: false,
   acceptLost: false,
   stoodBy: false,
-  disk: 'd1@web1',
-  mayMove: false,
 };
 
 describe.each([
@@ -185,37 +184,6 @@ test.each([
   await node.doubted(doubts, stop.signal);
 });
 
-describe('a mirror whose snapshot is on another disk', () => {
-  const other = { ...first, generation: 6, disk: 'd2@web2' };
-
-  test('is refused even with a later generation, unless the disk is the same', async () => {
-    await worker('one').claim(first);
-    await worker('one').leave();
-    expect((await worker('two').claim(other))[0]).toBe('apart');
-    expect((await worker('two').claim({ ...other, disk: '' }))[0]).toBe('apart');
-    expect((await worker('two').claim({ ...other, disk: 'd1@web3' }))[0]).toBe('home');
-  });
-
-  test.each([
-    ['a worker of one mirror, where the files were moved to', { mayMove: true }],
-    ['a worker that is told that the snapshot is lost', { acceptLost: true }],
-  ])('is given to %s, and with it the disk', async (_, change) => {
-    await worker('one').claim(first);
-    await worker('one').leave();
-    expect((await worker('two').claim({ ...other, ...change }))[0]).toBe('home');
-    await worker('two').leave();
-    expect((await worker('one').claim({ ...first, generation: 9 }))[0]).toBe('apart');
-  });
-
-  test('is known again after Redis was emptied', async () => {
-    await worker('one').claim(first);
-    await redis.flush();
-    await worker('one').keep(first);
-    await worker('one').leave();
-    expect((await worker('two').claim(other))[0]).toBe('apart');
-  });
-});
-
 test('an emptied Redis receives the lock again', async () => {
   await worker('one').claim(first);
   await redis.flush();
@@ -250,7 +218,6 @@ test('a worker on a copy of the snapshot never displaces the worker that serves 
       mirror: 'acme',
       path: join(folder, 'used.sqlite'),
       acceptLost: false,
-      mayMove: false,
       clock: systemClock,
       random: randomBytes,
     });
@@ -290,7 +257,6 @@ test('a worker on standby claims an emptied Redis after ten seconds, however oft
     mirror: 'acme',
     path,
     acceptLost: false,
-    mayMove: false,
     clock,
     random: randomBytes,
   };
@@ -303,3 +269,32 @@ test('a worker on standby claims an emptied Redis after ten seconds, however oft
   }
   await lock.claim(snapshot);
 });
+
+test.each([
+  ['serves', async () => void (await worker('one').claim(first))],
+  [
+    'has served',
+    async () => {
+      await worker('one').claim(first);
+      await worker('one').leave();
+    },
+  ],
+])(
+  'no snapshot begins where another worker %s the mirror, also after Redis was emptied',
+  async (_, happen) => {
+    const folder = await scratch();
+    const path = join(folder, 's.sqlite');
+    const side = { mirror: 'acme', path, clock: systemClock, random: randomBytes };
+    const lock = createMirrorLock(worker('two'), { ...side, acceptLost: false });
+    await happen();
+    await expect(lock.check()).rejects.toThrow(Busy);
+    await redis.flush();
+    await expect(lock.check()).rejects.toThrow(
+      `${folder} has no snapshot of acme, and one was begun elsewhere`,
+    );
+    expect(existsSync(path)).toBe(false);
+    await createMirrorLock(worker('two'), { ...side, acceptLost: true }).check();
+    openSnapshot(path).close();
+    await lock.check();
+  },
+);

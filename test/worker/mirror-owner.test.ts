@@ -1,18 +1,16 @@
 /** Which worker serves which mirror: the table of src/compose/fleet/fleet.ts. */
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type FleetNode, ownerOf } from '../../src/compose/fleet/fleet.ts';
 
 const names = Array.from({ length: 3_000 }, (_, at) => `m${at}`);
 const all = new Set(names);
 const node = (name: string, more: Partial<FleetNode> = {}): FleetNode => ({
   name,
-  disks: { d: all },
+  mirrors: all,
   isDraining: false,
   ...more,
 });
-/** The owner of each mirror, on a disk that is known. */
-const owners = (nodes: readonly FleetNode[]) =>
-  names.map((name) => ownerOf({ name, disk: 'd' }, nodes));
+const owners = (nodes: readonly FleetNode[]) => names.map((name) => ownerOf(name, nodes));
 const shares = (nodes: readonly FleetNode[]) => {
   const owned = owners(nodes);
   return nodes.map(({ name }) => owned.filter((owner) => owner === name).length);
@@ -45,25 +43,12 @@ test('a draining worker has none, and only its mirrors move; the last one keeps 
   const moved = moves(three, [a!, draining, c!]);
   expect(new Set(moved.map(([from]) => from))).toEqual(new Set(['b']));
   expect(new Set(moved.map(([, to]) => to))).toEqual(new Set(['a', 'c']));
-  expect(ownerOf({ name: 'm0', disk: 'd' }, [draining])).toBeUndefined();
+  expect(ownerOf('m0', [draining])).toBeUndefined();
 });
 
-describe('a mirror has an owner only where its snapshot is', () => {
-  const has = (name: string, disk: string, ...mirrors: string[]) =>
-    node(name, { disks: { [disk]: new Set(mirrors) } });
-  test.each([
-    ['the one worker with its disk', 'x', [has('a', 'x', 'm'), has('b', 'y', 'm')], 'a'],
-    ['no worker, if none has its disk', 'z', [has('a', 'x', 'm'), has('b', 'y', 'm')], undefined],
-    ['no worker that does not know it', 'x', [has('a', 'x'), has('b', 'x', 'm')], 'b'],
-    ['a worker whose folder has no id, if no disk is known', undefined, [has('a', '', 'm')], 'a'],
-    ['none of those if the disk is known', 'x', [has('a', '', 'm')], undefined],
-  ] as const)('%s', (_, disk, nodes, expected) => {
-    expect(ownerOf({ name: 'm', disk }, nodes)).toBe(expected);
-  });
-
-  test('any worker, as long as no disk is known', () => {
-    const nodes = ['x', 'y', 'z'].map((disk, at) => node(`n${at}`, { disks: { [disk]: all } }));
-    const owned = names.map((name) => ownerOf({ name, disk: undefined }, nodes));
-    expect(new Set(owned)).toEqual(new Set(['n0', 'n1', 'n2']));
-  });
+test.each([
+  ['the one worker that may serve it', [node('a', { mirrors: new Set() }), b!], 'b'],
+  ['nobody, if no worker may serve it', [node('a', { mirrors: new Set(['m1']) })], undefined],
+] as const)('a mirror has as its owner %s', (_, nodes, expected) => {
+  expect(ownerOf('m0', nodes)).toBe(expected);
 });

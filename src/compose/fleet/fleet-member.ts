@@ -11,34 +11,25 @@
  * What Redis knows is read after a change, which the heartbeat notices, and each half minute: for
  * all mirrors at once.
  *
- * Finds out whether the file system of a disk locks files between the workers that share it. Each
- * worker holds a lock on a file of its own on the disk, and looks for the locks of the others:
+ * Finds out whether the file system of a folder locks files between the workers that share it. Each
+ * worker holds a lock on a file of its own beside its snapshots, and looks for the files of others:
  *
  *   the file of a living worker is   result
+ *   not there                        the two do not share the folder
  *   locked                           locks work between the two
- *   there, but not locked            locks do not work: the worker that came later leaves the disk
- *   not there                        the disk has the id of another one, of which it is a copy: the
- *                                    same
+ *   there, but not locked            locks do not work: the later worker serves no mirror there
  *
  * A worker that was killed counts as alive for some seconds, in which its lock is free. So a free
  * lock counts only if its worker has shown twice afterwards that it is alive: the first time may
  * have been before the lock was looked for.
  */
-import { readdirSync, existsSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Clock } from '../../domain/clock.ts';
 import { counted } from '../../domain/values/counted.ts';
-import { diskOf } from '../../store/database/snapshot-folder.ts';
 import type { NodeHeartbeat } from '../queues/node-heartbeat.ts';
 import type { Quick } from '../queues/redis-connections.ts';
-import {
-  type Fleet,
-  mirrorsWithoutDisk,
-  missingDiskWords,
-  readFleet,
-  ownerOf,
-  type FleetWorker,
-} from './fleet.ts';
+import { type Fleet, missingSnapshots, readFleet, ownerOf, type FleetWorker } from './fleet.ts';
 import { renderProblem } from '../../domain/errors.ts';
 import { isLeased, type Lease, takeLease } from '../../store/database/writer-lease.ts';
 
@@ -48,7 +39,6 @@ interface MemberOptions {
   node: NodeHeartbeat;
   quick: Quick;
   clock: Clock;
-  randomHex(bytes: number): string;
   host: string;
   note(line: string): void;
   /** Called when mirrors may have to be released: those that `isLent` returns true for. */
@@ -60,45 +50,53 @@ const askMs = 30_000;
 
 /** Creates the member. It joins with `join`. */
 export function createFleetMember(options: MemberOptions) {
-  const { node, quick, clock, randomHex, host, note, moved } = options;
+  const { node, quick, clock, host, note, moved } = options;
   const since = clock.now();
-  const locks = createDiskLocks(node.name, since, note);
+  const locks = createFolderLocks(node.name, since, note);
   const waiting = new Map<string, () => void>();
   /**
-   * A Redis that lost its data learns the disks again from the workers that have them, and until
-   * then no other worker may begin with an empty snapshot.
+   * The mirrors of which a worker has begun a snapshot. A Redis that lost its data learns of them
+   * again from those that have it, and until then no other worker may begin with an empty one.
    */
-  const disks = new Map<string, string>();
+  const begun = new Set<string>();
+  /** Those whose snapshot was found missing here, and said to be. */
+  const missed = new Set<string>();
   let mirrors: readonly { mirror: string; snapshot: string }[] = [];
   let changedAt: string | undefined;
   let askedAt = Number.NEGATIVE_INFINITY;
   let isAsking = false;
   let isOutdated = false;
-  /** Whether a lock on a disk has to be looked for with each beat. */
+  /** Whether a lock in a folder has to be looked for with each beat. */
   let isWatching = false;
   let hasQuit = false;
   let free: ReadonlySet<string> = new Set();
   let said = '';
-  let missing: ReadonlySet<string> = new Set();
 
-  /** Tells the others which mirrors this worker has on which disk, unless they know. */
+  /** Tells the others which mirrors this worker may serve, unless they know. */
   const tell = (): void => {
     if (hasQuit) return;
-    const own: Record<string, string[]> = {};
-    const begun: Record<string, string> = {};
-    const folders = new Map<string, string>();
-    for (const [folder, all] of Map.groupBy(mirrors, ({ snapshot }) => dirname(snapshot))) {
-      const id = diskOf(folder, randomHex);
-      if (id !== undefined) folders.set(id, folder);
-      if (locks.left.has(id ?? '')) continue;
-      own[id ?? ''] = [...(own[id ?? ''] ?? []), ...all.map(({ mirror }) => mirror)].toSorted();
-      const files = new Set(id === undefined ? [] : namesIn(folder));
-      for (const { mirror, snapshot } of all.toSorted((a, b) => (a.mirror < b.mirror ? -1 : 1))) {
-        if (files.has(basename(snapshot))) begun[mirror] = `${id}@${host}`;
+    const able: string[] = [];
+    const unable: string[] = [];
+    const here: string[] = [];
+    const folders = Map.groupBy(mirrors, ({ snapshot }) => dirname(snapshot));
+    locks.hold(folders.keys());
+    for (const [folder, all] of folders) {
+      const files = new Set(namesIn(folder));
+      const missing: string[] = [];
+      for (const { mirror, snapshot } of all) {
+        const isHere = files.has(basename(snapshot));
+        if (isHere) here.push(mirror);
+        else if (begun.has(mirror)) missing.push(mirror);
+        const isAble = (isHere || !begun.has(mirror)) && !locks.left.has(folder);
+        (isAble ? able : unable).push(mirror);
       }
+      const news = missing.filter((mirror) => !missed.has(mirror));
+      for (const mirror of news) missed.add(mirror);
+      if (news.length === 0) continue;
+      note(`crm-mirror: ${renderProblem(missingSnapshots(folder, news.toSorted()))}`);
     }
-    locks.hold(folders);
-    node.join(JSON.stringify({ host, since, disks: own, left: [...locks.left] }), begun);
+    const record = { host, since, mirrors: able.toSorted(), unable: unable.toSorted() };
+    node.join(JSON.stringify(record), here.toSorted());
   };
 
   const become = (fleet: Fleet): void => {
@@ -106,18 +104,14 @@ export function createFleetMember(options: MemberOptions) {
     askedAt = clock.monotonic();
     isWatching = locks.check(fleet.nodes);
     const owners = new Map<string, string | undefined>();
-    for (const { name, disk } of fleet.mirrors) {
-      if (disk !== undefined) disks.set(name, disk);
-      owners.set(name, ownerOf({ name, disk: disks.get(name) }, fleet.nodes));
+    for (const { name, isBegun } of fleet.mirrors) {
+      if (isBegun) begun.add(name);
+      owners.set(name, ownerOf(name, fleet.nodes));
     }
     const own = fleet.mirrors.filter(({ name }) => owners.get(name) === node.name);
     const turns = own.filter(({ holder }) => holder === undefined || holder === node.name);
     free = new Set(turns.map(({ name }) => name));
     say(fleet, own.length);
-    const without = mirrorsWithoutDisk(fleet);
-    const news = without.filter(({ name }) => !missing.has(name));
-    missing = new Set(without.map(({ name }) => name));
-    for (const line of missingDiskWords(news)) note(`crm-mirror: ${line}`);
     for (const name of free) waiting.get(name)?.();
     moved((mirror) => (owners.get(mirror) ?? node.name) !== node.name);
   };
@@ -145,7 +139,7 @@ export function createFleetMember(options: MemberOptions) {
         // It is not to join again.
         if (hasQuit) return;
         become(fleet);
-        // A snapshot may have been made, or a disk mounted.
+        // A snapshot may have been made, or a folder mounted.
         tell();
       }
     } catch {
@@ -192,17 +186,16 @@ function namesIn(folder: string): string[] {
   }
 }
 
-function createDiskLocks(node: string, since: number, note: (line: string) => void) {
-  const held = new Map<string, { folder: string; lease: Lease }>();
+function createFolderLocks(node: string, since: number, note: (line: string) => void) {
+  const held = new Map<string, Lease>();
   const left = new Set<string>();
-  /** By disk and worker: its last sign of life, and how often a later one was seen. */
+  /** By folder and worker: its last sign of life, and how often a later one was seen. */
   let free = new Map<string, { beatAt: number; times: number }>();
   const said = new Set<string>();
 
-  const watch = (disk: string, other: FleetWorker, before: typeof free): void => {
-    const folder = held.get(disk)?.folder;
-    const key = `${disk} ${other.name}`;
-    if (folder === undefined || said.has(key) || isLocked(folder, other.name)) return;
+  const watch = (folder: string, other: FleetWorker, before: typeof free): void => {
+    const key = `${folder} ${other.name}`;
+    if (said.has(key) || isLocked(folder, other.name)) return;
     const known = before.get(key) ?? { beatAt: other.beatAt, times: 0 };
     const times = other.beatAt > known.beatAt ? known.times + 1 : known.times;
     if (times < 2) {
@@ -211,29 +204,22 @@ function createDiskLocks(node: string, since: number, note: (line: string) => vo
     }
     said.add(key);
     const isLater = since > other.since || (since === other.since && node > other.name);
-    if (isLater) left.add(disk);
-    const isCopy = !existsSync(`${fileOf(folder, other.name)}-lease`);
-    const [what, fix] = isCopy
-      ? [
-          `has the id of another disk, which ${other.name} has: one of the two is a copy`,
-          'delete .crm-mirror-disk in the copy, and restart its worker',
-        ]
-      : [
-          `does not lock files between this worker and ${other.name}`,
-          'mount a file system that locks files (docs/fleet.md), and restart the workers',
-        ];
-    const then = `${isLater ? 'this worker' : other.name} serves no mirror there`;
-    note(`crm-mirror: ${renderProblem({ reason: `${folder} ${what}; ${then}`, fix })}`);
+    if (isLater) left.add(folder);
+    const reason =
+      `${folder} does not lock files between this worker and ${other.name}; ` +
+      `${isLater ? 'this worker' : other.name} serves no mirror there`;
+    const fix = 'mount a file system that locks files (docs/fleet.md), and restart the workers';
+    note(`crm-mirror: ${renderProblem({ reason, fix })}`);
   };
 
   return {
     left,
-    /** Takes the lock on each of these folders, by the id of its disk. Never throws. */
-    hold(folders: ReadonlyMap<string, string>): void {
-      for (const [disk, folder] of folders) {
-        if (held.has(disk)) continue;
+    /** Takes the lock in each of these folders. Never throws. */
+    hold(folders: Iterable<string>): void {
+      for (const folder of folders) {
+        if (held.has(folder)) continue;
         try {
-          held.set(disk, { folder, lease: takeLease(fileOf(folder, node)) });
+          held.set(folder, takeLease(fileOf(folder, node)));
         } catch {
           // What is wrong with the folder is said when a mirror of it is opened.
         }
@@ -245,12 +231,12 @@ function createDiskLocks(node: string, since: number, note: (line: string) => vo
       free = new Map();
       for (const other of workers) {
         if (other.name === node) continue;
-        for (const disk of [...Object.keys(other.disks), ...other.left]) watch(disk, other, before);
+        for (const folder of held.keys()) watch(folder, other, before);
       }
       return free.size > 0;
     },
     close(): void {
-      for (const { folder, lease } of held.values()) {
+      for (const [folder, lease] of held) {
         lease.release();
         rmSync(`${fileOf(folder, node)}-lease`, { force: true });
       }
@@ -263,9 +249,11 @@ function fileOf(folder: string, node: string): string {
   return join(folder, `.crm-mirror-${node}`);
 }
 
+/** Returns whether the worker holds its lock in the folder, or does not use the folder. */
 function isLocked(folder: string, node: string): boolean {
+  const file = fileOf(folder, node);
   try {
-    return isLeased(fileOf(folder, node));
+    return !existsSync(`${file}-lease`) || isLeased(file);
   } catch {
     // A file that is being created or removed.
     return true;

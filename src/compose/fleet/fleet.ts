@@ -1,18 +1,16 @@
 /**
- * Reads what the workers of a folder know of each other in Redis, drains them, and tells which
- * mirrors nobody can serve, because no living worker has the disk they are on.
+ * Reads what the workers of a folder know of each other in Redis, and drains them.
  *
  * Decides which worker serves a mirror. Every worker computes the same from what Redis knows, so no
  * worker leads and nothing is stored: of those that may serve the mirror, it is the one with the
  * highest score for it (rendezvous hashing). One that comes or goes moves only its own mirrors.
  *
- *   a worker may serve a mirror that it knows, unless it is draining, if
- *     the disk of the mirror's snapshot is known, and the worker has that disk
- *     or no disk is known
+ *   a worker may serve a mirror of its folder, unless
+ *     it is draining
+ *     a worker has begun a snapshot of the mirror, which is not in the folder of this one
+ *     locks do not work between it and another worker of that folder (fleet-member.ts)
  */
 import { z } from 'zod';
-import { renderProblem } from '../../domain/errors.ts';
-import { counted } from '../../domain/values/counted.ts';
 import { parseJson } from '../../domain/stored-json.ts';
 import { aliveMs, fleetKeys, fleetScript } from '../queues/node-heartbeat.ts';
 import { type Quick, repliesTo } from '../queues/redis-connections.ts';
@@ -20,8 +18,8 @@ import { type Quick, repliesTo } from '../queues/redis-connections.ts';
 /** What decides whether a worker may serve a mirror. */
 export interface FleetNode {
   name: string;
-  /** The mirrors of its folder, by the id of the disk of their snapshots. */
-  disks: Readonly<Record<string, ReadonlySet<string>>>;
+  /** The mirrors that it may serve. */
+  mirrors: ReadonlySet<string>;
   isDraining: boolean;
 }
 
@@ -29,8 +27,8 @@ export interface FleetNode {
 export interface FleetWorker extends FleetNode {
   host: string;
   since: number;
-  /** The disks that it has, but has left because locks do not work there (fleet-member.ts). */
-  left: readonly string[];
+  /** The mirrors of its folder that it cannot serve. */
+  unable: readonly string[];
   /** When it last showed that it is alive, in milliseconds since the epoch by Redis' clock. */
   beatAt: number;
 }
@@ -40,9 +38,8 @@ interface FleetMirror {
   name: string;
   /** The living process that has it, in the fleet or not; undefined if none has. */
   holder: string | undefined;
-  /** The id of the disk that its snapshot is on, and a machine with it; undefined if not known. */
-  disk: string | undefined;
-  diskHost: string | undefined;
+  /** Whether a worker has begun a snapshot of it. */
+  isBegun: boolean;
 }
 
 export interface Fleet {
@@ -60,11 +57,8 @@ const names = z.array(oneLine);
 const recordSchema = z.object({
   host: oneLine,
   since: z.number(),
-  disks: z.record(
-    z.string(),
-    names.transform((list) => new Set(list)),
-  ),
-  left: names,
+  mirrors: names.transform((list) => new Set(list)),
+  unable: names,
 });
 
 const pairs = z.record(z.string(), oneLine);
@@ -75,7 +69,6 @@ const replies = z.tuple([
   names,
   pairs,
   names,
-  pairs,
   pairs,
 ]);
 
@@ -91,10 +84,9 @@ export async function readFleet(
     .zrange(fleetKeys.nodes, '0', '-1', 'WITHSCORES')
     .hgetall(fleetKeys.records)
     .smembers(fleetKeys.draining)
-    .hgetall(fleetKeys.holders)
-    .hgetall(fleetKeys.disks);
+    .hgetall(fleetKeys.holders);
   const found = replies.parse(await ask(() => repliesTo(reads)));
-  const [[seconds, micros], changed, beats, records, draining, holders, disks] = found;
+  const [[seconds, micros], changed, beats, records, draining, holders] = found;
   const aliveFrom = seconds * 1_000 + micros / 1_000 - aliveMs;
   const alive = new Map<string, number>();
   for (let at = 0; at < beats.length; at += 2) {
@@ -106,11 +98,10 @@ export async function readFleet(
     const record = recordSchema.safeParse(parseJson(records[name] ?? '')).data;
     return record ? [{ name, ...record, beatAt, isDraining: draining.includes(name) }] : [];
   });
-  const known = nodes.flatMap(({ disks: own }) => Object.values(own).flatMap((all) => [...all]));
+  const known = nodes.flatMap(({ mirrors: own, unable }) => [...own, ...unable]);
   const mirrors = [...new Set([...known, ...others])].toSorted().map((name): FleetMirror => {
     const holder = alive.has(holders[name] ?? '') ? holders[name] : undefined;
-    const [disk, diskHost] = disks[name]?.split('@') ?? [];
-    return { name, holder, disk, diskHost };
+    return { name, holder, isBegun: Object.hasOwn(holders, name) };
   });
   return { changed: changed ?? '', nodes, mirrors };
 }
@@ -140,43 +131,23 @@ export async function drainNode({ redis, ask }: Quick, node: string, isDraining:
 
 const mostNames = 5;
 
-/** None if no worker is alive, because then the disk is not the reason. */
-export function mirrorsWithoutDisk({ nodes, mirrors }: Fleet): FleetMirror[] {
-  if (nodes.length === 0) return [];
-  return unserved(mirrors).filter((one) => isWithoutDisk(one, nodes));
-}
-
-/** Returns whether the disk of the mirror is known, and is none of these workers'. */
-export function isWithoutDisk({ disk }: FleetMirror, nodes: readonly FleetNode[]): boolean {
-  return disk !== undefined && !nodes.some(({ disks }) => disk in disks);
-}
-
-/** Returns a line for each machine that is missing, with the remedy. */
-export function missingDiskWords(missing: readonly FleetMirror[]): string[] {
-  const groups = Map.groupBy(missing, ({ diskHost = '' }) => diskHost);
-  return [...groups].map(([host, mirrors]) => {
-    const names = mirrors.slice(0, mostNames).map(({ name }) => name);
-    const more = mirrors.length > mostNames ? ' …' : '';
-    const reason =
-      `nobody can serve ${counted(mirrors.length, 'mirror')} on a disk of ${host}, which no ` +
-      `living worker has: ${names.join(', ')}${more}`;
-    const fix =
-      `start the worker of ${host}; or put a backup on another machine, and start ` +
-      '`worker -c FILE --accept-lost-snapshot` there once';
-    return renderProblem({ reason, fix });
-  });
+/** Says why a folder gets no empty snapshot of the mirrors, which would know no opt-outs. */
+export function missingSnapshots(folder: string, mirrors: readonly string[]) {
+  const names = mirrors.slice(0, mostNames).join(', ') + (mirrors.length > mostNames ? ' …' : '');
+  return {
+    reason: `${folder} has no snapshot of ${names}, and one was begun elsewhere; none is begun here`,
+    fix:
+      'mount the folder that all workers share, or serve it on the machine that has the snapshot; if ' +
+      'it is lost, put a backup here and start `worker -c FILE --accept-lost-snapshot` once',
+  };
 }
 
 /** Returns the name of the worker that serves the mirror; undefined if none may. */
-export function ownerOf(
-  { name, disk }: { name: string; disk: string | undefined },
-  nodes: readonly FleetNode[],
-): string | undefined {
+export function ownerOf(name: string, nodes: readonly FleetNode[]): string | undefined {
   let owner: string | undefined;
   let highest = -1;
   for (const node of nodes) {
-    const known = disk === undefined ? Object.values(node.disks) : [node.disks[disk]];
-    if (node.isDraining || !known.some((mirrors) => mirrors?.has(name))) continue;
+    if (node.isDraining || !node.mirrors.has(name)) continue;
     const score = hashOf(`${node.name}\n${name}`);
     if (score < highest || (score === highest && node.name > (owner ?? ''))) continue;
     owner = node.name;

@@ -8,8 +8,6 @@
  *                                                                         stood by just now, so
  *                                                                         that the one that has it
  *                                                                         can tell Redis first
- *   that the snapshot is on another disk      any, and is a worker of a   apart
- *                                             folder
  *   this snapshot, of an earlier generation   any                         home
  *   this snapshot, of a later generation      one restored from a backup  home, and its generation
  *                                                                         becomes the latest
@@ -35,8 +33,6 @@ export interface Claimed {
   snapshot: string;
   /** How many times the snapshot was opened for writing. */
   generation: number;
-  /** The disk of the snapshot, as `fleetKeys` describes it; '' if its folder has no id. */
-  disk: string;
 }
 
 /** A snapshot that a worker wants to serve. */
@@ -46,12 +42,10 @@ export interface Candidate extends Claimed {
   acceptLost: boolean;
   /** Whether this worker was told to stand by within the last ten seconds. */
   stoodBy: boolean;
-  /** Whether the mirror may be on another disk than before. */
-  mayMove: boolean;
 }
 
 const claim = z.tuple([
-  z.enum(['home', 'taken', 'untold', 'apart', 'older', 'forged']),
+  z.enum(['home', 'taken', 'untold', 'older', 'forged']),
   /** What the generation of the snapshot has to be from now on. */
   z.coerce.number(),
 ]);
@@ -61,17 +55,13 @@ export type LockStore = ReturnType<typeof openLockStore>;
 const claimScript = `${fleetScript}
 local me, mirror, snapshot, generation = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local restored, accept, stoodBy = ARGV[5] == '1', ARGV[6] == '1', ARGV[7] == '1'
-local mayMove, disk = ARGV[8] == '1', ARGV[9]
 local known = redis.call('HGET', KEYS[1], 'snapshot')
 local latest = tonumber(redis.call('HGET', KEYS[1], 'generation') or '0') or 0
 local mine = known == snapshot
 local forged = mine and latest - generation > 1e9
-local holder = redis.call('HGET', '${fleetKeys.holders}', mirror)
+local holder = holderOf(mirror)
 if holder and holder ~= me and isAlive(holder) then return { 'taken', '0' } end
 if not known and stoodBy then return { 'untold', '0' } end
-local function idOf(disk) return disk and string.match(disk, '^[^@]+') end
-local its = idOf(redis.call('HGET', '${fleetKeys.disks}', mirror))
-if its and its ~= idOf(disk) and not mayMove and not accept then return { 'apart', '0' } end
 if forged and not accept then return { 'forged', '0' } end
 if known and not accept and not (mine and (generation > latest or restored)) then
   return { 'older', '0' }
@@ -79,32 +69,30 @@ end
 if mine and not forged and generation <= latest then generation = latest + 1 end
 redis.call('HSET', KEYS[1], 'snapshot', snapshot, 'generation', generation)
 redis.call('HSET', '${fleetKeys.holders}', mirror, me)
-if disk ~= '' then redis.call('HSET', '${fleetKeys.disks}', mirror, disk) end
 if holder ~= me then fleetChanged() end
 return { 'home', string.format("%.0f", generation) }
 `;
 
-const keepScript = `
-local me, mirror, snapshot, generation, disk = unpack(ARGV)
-local holder = redis.call('HGET', '${fleetKeys.holders}', mirror)
+const keepScript = `${fleetScript}
+local me, mirror, snapshot, generation = unpack(ARGV)
+local holder = holderOf(mirror)
 local known = redis.call('HMGET', KEYS[1], 'snapshot', 'generation')
 local isOther = known[1] and (known[1] ~= snapshot or known[2] ~= generation)
 if holder and holder ~= me or not holder and isOther then return 0 end
 redis.call('HSET', KEYS[1], 'snapshot', snapshot, 'generation', generation)
 redis.call('HSET', '${fleetKeys.holders}', mirror, me)
-if disk ~= '' then redis.call('HSET', '${fleetKeys.disks}', mirror, disk) end
 return 1
 `;
 
 const leaveScript = `${fleetScript}
-if redis.call('HGET', '${fleetKeys.holders}', ARGV[2]) == ARGV[1] then
-  redis.call('HDEL', '${fleetKeys.holders}', ARGV[2])
+if holderOf(ARGV[2]) == ARGV[1] then
+  redis.call('HSET', '${fleetKeys.holders}', ARGV[2], '')
   fleetChanged()
 end
 `;
 
 const servedScript = `${fleetScript}
-local holder = redis.call('HGET', '${fleetKeys.holders}', ARGV[2])
+local holder = holderOf(ARGV[2])
 return holder and holder ~= ARGV[1] and isAlive(holder) and 1 or 0
 `;
 
@@ -116,13 +104,13 @@ export function openLockStore({ redis, ask }: Quick, mirror: string, node = '') 
   return {
     /** Returns what the claim is, and the generation that the snapshot must have from now on. */
     async claim(candidate: Candidate): Promise<z.output<typeof claim>> {
-      const { snapshot, generation, restored, acceptLost, stoodBy, mayMove, disk } = candidate;
-      const flags = [restored, acceptLost, stoodBy, mayMove].map(Number);
-      return claim.parse(await run(claimScript, snapshot, generation, ...flags, disk));
+      const { snapshot, generation, restored, acceptLost, stoodBy } = candidate;
+      const flags = [restored, acceptLost, stoodBy].map(Number);
+      return claim.parse(await run(claimScript, snapshot, generation, ...flags));
     },
     /** To be called when the locks are in doubt. If Redis was emptied, stores the lock again. */
     async keep(of: Claimed): Promise<boolean> {
-      return (await run(keepScript, of.snapshot, of.generation, of.disk)) === 1;
+      return (await run(keepScript, of.snapshot, of.generation)) === 1;
     },
     /** Releases the mirror, so that another worker can claim it immediately. */
     leave: async () => void (await run(leaveScript)),

@@ -30,10 +30,11 @@ export const fleetKeys = {
   nodes: `${prefix}:fleet:nodes`,
   records: `${prefix}:fleet:records`,
   draining: `${prefix}:fleet:draining`,
-  /** The process that has each mirror; the lock does not hold if that is dead. */
+  /**
+   * The process that has each mirror of which a snapshot was begun; '' if none has it. The lock
+   * does not hold if the process is dead.
+   */
   holders: `${prefix}:fleet:holders`,
-  /** The disk of each mirror's snapshot: the id of its folder, `@`, and a machine that has it. */
-  disks: `${prefix}:fleet:disks`,
   /** Another value after each change in the fleet. */
   changed: `${prefix}:fleet:changed`,
 } as const;
@@ -51,6 +52,10 @@ end
 local function isAlive(node)
   local beat = redis.call('ZSCORE', '${fleetKeys.nodes}', node)
   return beat and tonumber(beat) > now() - ${aliveMs}
+end
+local function holderOf(mirror)
+  local holder = redis.call('HGET', '${fleetKeys.holders}', mirror)
+  return holder ~= '' and holder
 end
 local function fleetChanged()
   local time = redis.call('TIME')
@@ -77,8 +82,8 @@ for _, one in ipairs(dead) do
 end
 if record ~= '' then
   redis.call('HSET', '${fleetKeys.records}', me, record)
-  for mirror, disk in pairs(cjson.decode(ARGV[3])) do
-    redis.call('HSETNX', '${fleetKeys.disks}', mirror, disk)
+  for _, mirror in ipairs(cjson.decode(ARGV[3])) do
+    redis.call('HSETNX', '${fleetKeys.holders}', mirror, '')
   end
 end
 if record ~= '' or #dead > 0 then fleetChanged() end
@@ -99,13 +104,13 @@ export function createNodeHeartbeat({ redis, ask }: Quick, name: string, clock: 
   const over = new AbortController();
   const begun = Promise.withResolvers<void>();
   let woken = new AbortController();
-  let member: { record: string; disks: string; isTold: boolean } | undefined;
+  let member: { record: string; begun: string; isTold: boolean } | undefined;
   let listener: ((changed: string) => void) | undefined;
   const doubt = { times: 0, atMs: clock.monotonic() };
   const waiting = new Set<() => void>();
   const beat = async (): Promise<void> => {
     const own = member;
-    const told = own && !own.isTold ? [own.record, own.disks] : ['', ''];
+    const told = own && !own.isTold ? [own.record, own.begun] : ['', ''];
     const found = await ask(() => redis.eval(beatScript, 0, name, ...told));
     const [known, changed] = answer.parse(found);
     if (known === 0 || clock.monotonic() - doubt.atMs >= checkMs) {
@@ -146,11 +151,11 @@ export function createNodeHeartbeat({ redis, ask }: Quick, name: string, clock: 
       await promise;
       waiting.delete(resolve);
     },
-    /** `disks`: of the mirrors with a snapshot here; what Redis knows stays as it is. */
-    join(record: string, disks: Readonly<Record<string, string>>): void {
-      const text = JSON.stringify(disks);
-      if (member?.record === record && member.disks === text) return;
-      member = { record, disks: text, isTold: false };
+    /** `begun`: the mirrors with a snapshot here, of which an emptied Redis learns again. */
+    join(record: string, begun: readonly string[]): void {
+      const text = JSON.stringify(begun);
+      if (member?.record === record && member.begun === text) return;
+      member = { record, begun: text, isTold: false };
       woken.abort();
     },
     /** Takes the record back. The process stays alive, and has its mirrors until it leaves them. */

@@ -39,7 +39,7 @@ export interface ConsoleMirror {
   status(): Standing;
   /** Returns the status, and what Redis has of the schedule. */
   statusAndNext(): Promise<PageStatusAndNext>;
-  /** Returns whether another worker has the mirror, and its snapshot on a disk of its own. */
+  /** Returns whether another worker has the mirror, and its snapshot is not here. */
   isElsewhere(): boolean;
   /** Returns the rate limits that this process observes; none if it sends no requests. */
   limits(): Readonly<Record<string, RouteLimit>>;

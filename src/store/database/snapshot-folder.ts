@@ -8,10 +8,6 @@ import {
   renameSync,
   statfsSync,
   statSync,
-  linkSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { codeOf, Invalid } from '../../domain/errors.ts';
@@ -108,49 +104,4 @@ export function moveAside(path: string, nameOf: (count: number) => string): stri
     if (existsSync(path + end)) renameSync(path + end, aside + end);
   }
   return aside;
-}
-
-// Tells the folders of snapshots apart. Each has an id in a file of its own: machines that mount
-// the same folder read the same id, and folders on local disks have different ones.
-
-const idFile = '.crm-mirror-disk';
-const idPattern = /^[0-9a-f]{16}$/;
-
-/**
- * Returns the id of the folder; creates both if there is none. Several processes that do so at once
- * get the same id. Undefined if that is not possible.
- */
-export function diskOf(folder: string, randomHex: (bytes: number) => string): string | undefined {
-  const file = join(folder, idFile);
-  try {
-    makeFolderOf(file);
-    return idIn(file) ?? create(file, randomHex(8));
-  } catch {
-    return undefined;
-  }
-}
-
-function idIn(file: string): string | undefined {
-  try {
-    const text = readFileSync(file, 'utf8').trim();
-    return idPattern.test(text) ? text : undefined;
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
-    throw error;
-  }
-}
-
-/** Creates the file with its whole content at once, unless another process was faster. */
-function create(file: string, id: string): string | undefined {
-  const part = `${file}.${id}`;
-  writeFileSync(part, `${id}\n`, { flag: 'wx' });
-  try {
-    linkSync(part, file);
-  } catch (error) {
-    // A file system without links, or a file without an id. The next survey reads the last one.
-    if (codeOf(error) !== 'EEXIST' || idIn(file) === undefined) renameSync(part, file);
-  } finally {
-    rmSync(part, { force: true });
-  }
-  return idIn(file);
 }

@@ -32,13 +32,7 @@ import {
   problemCount,
   stateWord,
 } from './status-sections.ts';
-import {
-  type Fleet,
-  mirrorsWithoutDisk,
-  missingDiskWords,
-  servedBy,
-  unserved,
-} from '../../compose/fleet/fleet.ts';
+import { type Fleet, servedBy, unserved } from '../../compose/fleet/fleet.ts';
 
 /** The status of a mirror, and what follows from it. It names no person by address. */
 export interface Standing {
@@ -165,9 +159,9 @@ export function mirrorsSections(mirrors: readonly ShownMirror[], saysFix = true)
   return [...incidents(mirrors), { table, none: 'There is no such mirror.' }];
 }
 
-/** Returns the mirrors whose snapshot another machine has: nothing is known of them here. */
+/** Returns the mirrors whose snapshot is not here: nothing else is known of them. */
 export function awaySection(mirrors: readonly string[]): Section {
-  const title = 'On a disk of another worker, whose console shows them';
+  const title = 'Served by another worker, whose console shows them';
   return { title, lines: mirrors, isList: true };
 }
 
@@ -272,8 +266,6 @@ export function shownFleet(fleet: Fleet, own?: readonly string[]) {
     withoutHome: unserved(fleet.mirrors)
       .filter(isMeant)
       .map(({ name }) => name),
-    /** Those whose disk no living worker has. */
-    withoutDisk: mirrorsWithoutDisk(fleet).filter(isMeant),
   };
 }
 
@@ -282,7 +274,7 @@ export function shownFleet(fleet: Fleet, own?: readonly string[]) {
  * `unusable` are the files whose mirrors are not known. The id of a row is the worker.
  */
 export function fleetSections(
-  { workers, withoutHome, withoutDisk }: ShownFleet,
+  { workers, withoutHome }: ShownFleet,
   { here, unusable = [] }: { here?: string; unusable?: readonly string[] } = {},
 ): Section[] {
   const rows = workers.map(({ row: { node, host, since, mirrors, draining } }) => {
@@ -311,7 +303,6 @@ export function fleetSections(
       lines: present(
         withoutHome.length === 0 ? well : ({ tone: 'bad', text: free } as const),
         unusable.length > 0 && `Not known, see above: ${unusable.join(', ')}`,
-        ...missingDiskWords(withoutDisk),
       ),
     },
     ...workers.map(({ row, served }): Section => ({
