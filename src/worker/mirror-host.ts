@@ -23,9 +23,9 @@
  * of the record, and the worker acts on nothing else.
  */
 import { readFileSync } from 'node:fs';
-import pLimit from 'p-limit';
+import pLimit, { type LimitFunction } from 'p-limit';
 import { Busy, Interrupted, isExpected, Invalid } from '../domain/errors.ts';
-import type { RouteLimit } from '../domain/route-limit.ts';
+import type { Config } from '../config/config.ts';
 import { retrySchedules } from '../domain/retry-schedules.ts';
 import { systemClock } from '../http/system-clock.ts';
 import { isUnloaded } from '../engine/context/run-context.ts';
@@ -34,27 +34,21 @@ import type { Heard, Worked } from '../compose/queues/event-queue.ts';
 import type { Tick } from '../config/schema/cron-pattern.ts';
 import type { Assembled } from '../compose/process-shell.ts';
 import { explain, isDiskFull } from '../compose/output/failure-report.ts';
-import { refusePaused } from '../compose/mirror-files.ts';
 import { copiedAt } from '../store/database/meta-table.ts';
 import { alertsIn } from '../views/status/run-history.ts';
 import { followRun } from '../compose/run-progress.ts';
-import { createLog } from '../app/run/run-log.ts';
+import { createLog, type Log } from '../app/run/run-log.ts';
 import { runNow } from '../app/run/run-command.ts';
 import {
-  close,
-  comeAgain,
-  complaintsOf,
+  createOpenMirror,
   type HomeOptions,
-  isLocked,
   isPassing,
-  shellOf,
-  type State,
-  use,
   type Opened,
+  type OpenMirror,
 } from './open-mirror.ts';
-import { createNotifier } from './notifications/notifier.ts';
+import { createNotifier, type Notifier } from './notifications/notifier.ts';
 import type { DueWork, RunSlots } from './worker-capacity.ts';
-import { createRunRetries } from './mirror-schedule.ts';
+import { createRunRetries, type RunRetries } from './mirror-schedule.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { eraseTold } from '../engine/erasure/privacy-deletions.ts';
 import { type Order, type Seal, sealIn } from '../compose/queues/payload-encryption.ts';
@@ -66,54 +60,54 @@ type Ran = 'over' | 'elsewhere';
 
 export type Home = ReturnType<typeof createMirrorHost>;
 
+/** The parts of a mirror's host. */
+interface Host extends HomeOptions {
+  mirror: OpenMirror;
+  log: Log;
+  /** Runs about all people, and what else must run alone, one after the other. */
+  alone: LimitFunction;
+  notifier: Notifier | undefined;
+  retries: RunRetries;
+}
+
 /** Creates the host of a mirror. Nothing is opened yet. */
 export function createMirrorHost(options: HomeOptions) {
   const { config, shell, clock, capacity, faults, outages, causes } = options;
+  const mirror = createOpenMirror(options);
   const retries = createRunRetries(clock, async (tick) => {
     // The worker that has the mirror now makes its own runs.
-    if (state.owner === 'another') return 'over';
+    if (mirror.owner() === 'another') return 'over';
     return run(tick, clock.now());
   });
   const log = createLog(shell, config.mirror);
-  const reporter = () => state.owner;
-  const told = { shell, noticed: log.noticed, clock, faults, outages, causes, reporter };
-  const state: State = {
-    ...options,
-    retries,
-    opened: undefined,
-    coming: undefined,
-    closing: undefined,
-    users: 0,
-    woken: () => undefined,
-    known: { limits: {}, notes: [] },
-    left: new AbortController(),
-    complain: complaintsOf(config.mirror, shell),
-    log,
-    alone: pLimit(1),
-    owner: 'unknown',
-    notifier: createNotifier(config, { ...told, random: Math.random }),
-  };
-  state.notifier?.watch();
+  const told = { shell, noticed: log.noticed, clock, faults, outages, causes };
+  const notifier = createNotifier(config, {
+    ...told,
+    reporter: mirror.owner,
+    random: Math.random,
+  });
+  const host: Host = { ...options, mirror, log, alone: pLimit(1), notifier, retries };
+  const { alone } = host;
+  notifier?.watch();
   const resting = new AbortController();
   const run = async (tick: Tick, dueMs: number): Promise<Ran> => {
-    const stop = AbortSignal.any([shell.stop, state.left.signal, resting.signal]);
-    const place = { dueMs, stop };
-    if (tick === 'sentinel') return inSlot(capacity?.checks, place, () => look(state));
-    return state.alone(() => inSlot(capacity?.runs, place, () => runTick(state, tick)));
+    const place = { dueMs, stop: AbortSignal.any([mirror.shell().stop, resting.signal]) };
+    if (tick === 'sentinel') return inSlot(capacity?.checks, place, () => look(host));
+    return alone(() => inSlot(capacity?.runs, place, () => runTick(host, tick)));
   };
   return {
     /** Waits until this worker has locked the mirror, or is to stop. Throws as `assemble` does. */
     async taken(): Promise<void> {
-      await taken(state);
+      await taken(host);
       // If the last run failed, the process that was to repeat it has ended.
-      const { runs } = state.opened?.mirror.snapshot ?? {};
+      const { runs } = mirror.opened()?.mirror.snapshot ?? {};
       for (const mode of ['full', 'fast'] as const) {
-        if (state.config.schedule?.patterns[mode] === undefined) continue;
+        if (mirror.config().schedule?.patterns[mode] === undefined) continue;
         if (runs?.newest(1, { mode })[0]?.status === 'failed') retries.failed(mode);
       }
     },
     /** Resolves when the mirror is lost to another worker, or the worker is asked to stop. */
-    stay: async (): Promise<void> => stay(state),
+    stay: async (): Promise<void> => stay(host),
     /** Runs what was due at `dueMs`. Never throws; `elsewhere`: it cannot run here now. */
     run,
     /**
@@ -122,20 +116,17 @@ export function createMirrorHost(options: HomeOptions) {
      * Never throws.
      */
     async record(id: string, heard: Heard, signature: string): Promise<Worked> {
-      const stop = AbortSignal.any([shell.stop, state.left.signal]);
-      const place = { dueMs: clock.now(), stop };
-      return inSlot(capacity?.events, place, () => workOn(state, { id, heard, signature }));
+      const place = { dueMs: clock.now(), stop: mirror.shell().stop };
+      return inSlot(capacity?.events, place, () => workOn(host, { id, heard, signature }));
     },
     /** Does work beside other work, or alone, until the mirror is lost. Throws Busy. */
     async hold<T>(
       how: 'beside' | 'alone',
       work: (held: Assembled, stop: AbortSignal) => Promise<T>,
     ): Promise<T> {
-      const held = async (opened: Assembled): Promise<T> => work(opened, shellOf(state).stop);
-      if (how === 'beside') return use(state, async ({ lanes }) => lanes.sibling(held));
-      return state.alone(() =>
-        use(state, (opened) => held({ ...opened, close: async () => undefined })),
-      );
+      const held = async (opened: Assembled): Promise<T> => work(opened, mirror.shell().stop);
+      if (how === 'beside') return mirror.use(async ({ lanes }) => lanes.sibling(held));
+      return alone(() => mirror.use((opened) => held({ ...opened, close: async () => undefined })));
     },
     /** Begins no more runs. Those that wait for a slot end as `elsewhere`. */
     rest(): void {
@@ -143,16 +134,16 @@ export function createMirrorHost(options: HomeOptions) {
       retries.close();
     },
     /** Returns whether this worker has locked the mirror, so that no other one has it. */
-    isHere: (): boolean => isLocked(state),
+    isHere: mirror.isLocked,
     /** Returns whether this worker has the mirror, or had it last and opens it again. */
-    isOurs: (): boolean => state.owner === 'this',
+    isOurs: (): boolean => mirror.owner() === 'this',
     /** Opens everything anew with the current configuration once nothing runs. */
-    again: async (): Promise<void> => state.alone(() => comeAgain(state)),
-    limits: (): Record<string, RouteLimit> => state.opened?.mirror.limits() ?? state.known.limits,
+    again: async (): Promise<void> => alone(mirror.reopen),
+    limits: mirror.limits,
     async close(): Promise<void> {
       retries.close();
-      await state.notifier?.close();
-      await close(state);
+      await notifier?.close();
+      await mirror.close();
     },
   };
 }
@@ -165,90 +156,75 @@ async function inSlot<T>(
   return slots ? ((await slots.run(place, work)) ?? 'elsewhere') : work();
 }
 
-async function runTick(state: State, tick: RunTick): Promise<Ran> {
-  if (state.shell.stop.aborted) return 'elsewhere';
-  let isOpen = false;
-  try {
-    await takeNewKey(state);
-    const status = await use(state, async (opened) => {
-      isOpen = true;
-      const { mirror } = opened;
-      refusePaused(mirror.snapshot.meta, state.config);
-      const { config } = state;
-      const isFirst = tick !== 'full' && isUnloaded(mirror);
+async function runTick(host: Host, tick: RunTick): Promise<Ran> {
+  const { mirror, log, outages, retries } = host;
+  if (host.shell.stop.aborted) return 'elsewhere';
+  if (hasNewKey(mirror.config())) await mirror.reopen();
+  const ran = await mirror.attempt(
+    async ({ mirror: opened }): Promise<Ran> => {
+      const config = mirror.config();
+      const isFirst = tick !== 'full' && isUnloaded(opened);
       const options = isFirst ? { ...optionsOf('full'), because: [] } : optionsOf(tick);
       const { mode, writes } = options;
-      const outlets = { say: state.log.going };
-      const about = { config, mode, writes, isForAll: true, outlets };
-      const followed = followRun(shellOf(state), mirror, about);
-      const { progress, foresees } = followed;
-      const summary = await runNow(mirror, followed.shell, {
+      const about = { config, mode, writes, isForAll: true, outlets: { say: log.going } };
+      const { progress, foresees, ...followed } = followRun(mirror.shell(), opened, about);
+      const summary = await runNow(opened, followed.shell, {
         ...options,
         progress,
         foresees,
       }).finally(followed.close);
-      state.log.ended(summary, 'run');
-      for (const alert of alertsIn(mirror.snapshot, config)) {
-        if (alert.run === summary.run) state.log.alerted(alert);
+      const { status } = summary;
+      log.ended(summary, 'run');
+      for (const alert of alertsIn(opened.snapshot, config)) {
+        if (alert.run === summary.run) log.alerted(alert);
       }
-      state.ended(summary);
-      state.complain.no();
-      state.outages.works('disk');
-      if (summary.status === 'failed') await comeAgain(state);
-      // The notes about the opening remain valid until a run has read everything.
-      else if (state.opened && summary.mode === 'full' && summary.only === null) {
-        state.opened = { ...state.opened, mirror: { ...mirror, notes: [] } };
-      }
-      return summary.status;
-    });
-    if (status === 'failed') state.retries.failed(tick);
-    else if (status !== 'interrupted') state.retries.wentWell(tick);
-  } catch (error) {
-    state.complain.of(error);
-    if (isDiskFull(error)) state.outages.failed('disk', explain(error).problem, 'surely');
-    if (!isOpen && isPassing(error)) return 'elsewhere';
-    if (!(error instanceof Busy || error instanceof Interrupted)) state.retries.failed(tick);
-    if (!isExpected(error)) await close(state, error);
-    else if (!(error instanceof Busy)) await comeAgain(state);
-  }
-  state.notifier?.ran();
-  return 'over';
+      host.ended(summary);
+      mirror.complain.no();
+      outages.works('disk');
+      if (status === 'failed') await mirror.reopen();
+      else if (summary.mode === 'full' && summary.only === null) mirror.dropNotes();
+      if (status === 'failed') retries.failed(tick);
+      else if (status !== 'interrupted') retries.wentWell(tick);
+      return 'over';
+    },
+    async (error): Promise<Ran> => {
+      if (isDiskFull(error)) outages.failed('disk', explain(error).problem, 'surely');
+      if (!(error instanceof Busy || error instanceof Interrupted)) retries.failed(tick);
+      if (!isExpected(error)) await mirror.close(error);
+      else if (!(error instanceof Busy)) await mirror.reopen();
+      return 'over';
+    },
+  );
+  if (ran === 'over') host.notifier?.ran();
+  return ran;
 }
 
-async function takeNewKey(state: State): Promise<void> {
-  const { apiKeyFile, apiKey } = state.config.platform;
-  if (apiKeyFile === undefined) return;
-  let found = '';
+function hasNewKey({ platform: { apiKeyFile, apiKey } }: Config): boolean {
+  if (apiKeyFile === undefined) return false;
   try {
-    found = readFileSync(apiKeyFile, 'utf8').trim();
+    return !['', apiKey].includes(readFileSync(apiKeyFile, 'utf8').trim());
   } catch {
     // It cannot be read, or is being written.
+    return false;
   }
-  if (found !== '' && found !== apiKey) await comeAgain(state);
 }
 
 /** Runs the sentinel. If it fails, reopens everything, unless a run is in progress. */
-async function look(state: State): Promise<Ran> {
-  const { shell, complain, alone } = state;
-  if (shell.stop.aborted) return 'elsewhere';
-  let isOpen = false;
-  try {
-    await use(state, async (opened) => {
-      isOpen = true;
-      const { meta } = opened.mirror.snapshot;
-      refusePaused(meta, state.config);
-      const { stop, abort } = shellOf(state);
-      const restored = copiedAt(meta) !== undefined;
-      state.log.saw(await opened.lanes.run((own) => watch(own, { stop, abort, restored })));
-      complain.no();
-    });
-  } catch (error) {
-    if (error instanceof Interrupted) return 'over';
-    complain.of(error);
-    if (!isOpen && isPassing(error)) return 'elsewhere';
-    if (!(error instanceof Busy) && alone.activeCount === 0) await alone(() => comeAgain(state));
-  }
-  return 'over';
+async function look({ mirror, log, alone }: Host): Promise<Ran> {
+  return mirror.attempt(
+    async ({ mirror: opened, lanes }): Promise<Ran> => {
+      const { stop, abort } = mirror.shell();
+      const restored = copiedAt(opened.snapshot.meta) !== undefined;
+      log.saw(await lanes.run((own) => watch(own, { stop, abort, restored })));
+      mirror.complain.no();
+      return 'over';
+    },
+    async (error): Promise<Ran> => {
+      const isOver = error instanceof Interrupted || error instanceof Busy;
+      if (!isOver && alone.activeCount === 0) await alone(mirror.reopen);
+      return 'over';
+    },
+  );
 }
 
 function optionsOf(tick: RunTick) {
@@ -261,12 +237,11 @@ function optionsOf(tick: RunTick) {
   } as const;
 }
 
-async function taken(state: State): Promise<void> {
-  const { shell, complain, turns, config, capacity } = state;
-  const claimed = async (): Promise<void> => use(state, async () => undefined);
+async function taken({ shell, mirror, turns, config, capacity }: Host): Promise<void> {
+  const claimed = async (): Promise<void> => mirror.use(async () => undefined);
   while (!shell.stop.aborted) {
     if (turns) {
-      if (turns.isOthers(config.mirror)) state.owner = 'another';
+      if (turns.isOthers(config.mirror)) mirror.standBy();
       await turns.turn(config.mirror, shell.stop);
       if (shell.stop.aborted) return;
     }
@@ -275,32 +250,24 @@ async function taken(state: State): Promise<void> {
       return;
     } catch (error) {
       if (!isPassing(error)) throw error;
-      complain.of(error);
+      mirror.complain.of(error);
       await systemClock.sleep(retrySchedules.lease.firstMs, shell.stop).catch(() => undefined);
     }
   }
 }
 
 /** Checks the lock when it is in doubt, until the mirror is lost, and closed, or `stop`. */
-async function stay(state: State): Promise<void> {
-  const { shell, lock, complain, alone, node } = state;
+async function stay({ shell, lock, mirror, alone, node }: Host): Promise<void> {
   for (;;) {
     const doubts = node.doubts();
-    const failure = isLocked(state) ? await failureOf(lock) : undefined;
-    if (failure !== undefined && !shell.stop.aborted) {
-      complain.of(failure);
-      state.owner = 'another';
-      state.left.abort(new Interrupted('SIGTERM'));
-      await alone(() => close(state, failure));
-      state.left = new AbortController();
-      return;
-    }
+    const failure = mirror.isLocked() ? await failureOf(lock) : undefined;
+    if (failure !== undefined && !shell.stop.aborted) return mirror.lose(failure, alone);
     await node.doubted(doubts, shell.stop);
     if (shell.stop.aborted) return;
   }
 }
 
-async function failureOf(lock: State['lock']): Promise<unknown> {
+async function failureOf(lock: Host['lock']): Promise<unknown> {
   try {
     if (await lock.keep()) return undefined;
     const another = 'another worker has become the home of this mirror';
@@ -317,39 +284,33 @@ interface Told {
 }
 
 /** Does what an event about a record asks for. Never throws. */
-async function workOn(state: State, told: Told): Promise<Worked> {
-  const { shell, config, complain } = state;
-  if (shell.stop.aborted || (state.coming && !isLocked(state))) return 'elsewhere';
-  let isOpen = false;
-  try {
-    return await use(state, async (opened) => {
-      isOpen = true;
-      refusePaused(opened.mirror.snapshot.meta, config);
+async function workOn(host: Host, told: Told): Promise<Worked> {
+  const { mirror, retries } = host;
+  if (mirror.isComing()) return 'elsewhere';
+  return mirror.attempt(
+    async (opened): Promise<Worked> => {
       // If no full run has ended yet, the first run of the schedule is made at once: it is a full
       // one, and loads everybody at a time, while events would load one person after the other.
-      const { full, fast } = config.schedule?.patterns ?? {};
+      const { full, fast } = mirror.config().schedule?.patterns ?? {};
       const isScheduled = full !== undefined || fast !== undefined;
-      if (isScheduled && isUnloaded(opened.mirror)) state.retries.begin('fast');
-      return told.heard === 'erased' ? erase(state, told, opened) : record(state, told.id, opened);
-    });
-  } catch (error) {
-    if (error instanceof Interrupted) return 'again';
-    complain.of(error);
-    return isOpen || !isPassing(error) ? 'again' : 'elsewhere';
-  }
+      if (isScheduled && isUnloaded(opened.mirror)) retries.begin('fast');
+      return told.heard === 'erased' ? erase(host, told, opened) : record(host, told.id, opened);
+    },
+    () => 'again',
+  );
 }
 
-async function record(state: State, id: string, { lanes }: Opened): Promise<Worked> {
+async function record(host: Host, id: string, { lanes }: Opened): Promise<Worked> {
   const by = { by: 'event' } as const;
   const progress = () => undefined;
   const options = { writes: true, progress, by, mode: { record: id }, only: 'contacts' } as const;
-  const inner = shellOf(state);
+  const inner = host.mirror.shell();
   const summary = await lanes.run((mirror) => runNow(mirror, inner, options));
   const { status, contacts, reasonCodes } = summary;
   // A run for one event that changed nothing is not logged.
   if (status !== 'done' || Object.values(contacts.applied).some((n) => n > 0)) {
-    state.log.ended(summary, 'event');
-    state.ended(summary);
+    host.log.ended(summary, 'event');
+    host.ended(summary);
   }
   if (status === 'interrupted') return 'again';
   // An opt-in that waits for the end of the quarantine is left to the next run about all people.
@@ -358,11 +319,12 @@ async function record(state: State, id: string, { lanes }: Opened): Promise<Work
 }
 
 /** The remainder of the event is handled as a change, and so is an event that is not signed. */
-async function erase(state: State, told: Told, opened: Opened): Promise<Worked> {
+async function erase(host: Host, told: Told, opened: Opened): Promise<Worked> {
   const { id } = told;
-  const { stop: signal, abort } = shellOf(state);
-  const seal = sealIn(state.config);
-  if (!seal) throw new Invalid(`${state.config.memory.keyFile}: the key of the memory is gone`);
+  const { stop: signal, abort } = host.mirror.shell();
+  const config = host.mirror.config();
+  const seal = sealIn(config);
+  if (!seal) throw new Invalid(`${config.memory.keyFile}: the key of the memory is gone`);
   const { rest, people } = await opened.lanes.sibling(async ({ mirror }) => {
     const { snapshot, clock } = mirror;
     const order = openErasure(seal, told, { snapshot, now: clock.now() });
@@ -375,11 +337,11 @@ async function erase(state: State, told: Told, opened: Opened): Promise<Worked> 
     return erased;
   });
   for (const one of people) {
-    state.log.erased(one);
-    if (one.is === 'failed') state.complain.of(one.told.failure);
-    if (one.is === 'held') state.notifier?.ran();
+    host.log.erased(one);
+    if (one.is === 'failed') host.mirror.complain.of(one.told.failure);
+    if (one.is === 'held') host.notifier?.ran();
   }
-  if (rest === 'event') return record(state, id, opened);
+  if (rest === 'event') return record(host, id, opened);
   return rest === 'again' ? 'again' : 'done';
 }
 

@@ -26,13 +26,14 @@
  * While it is closed, the heartbeat of the process keeps the lock (queues/node-heartbeat.ts).
  * Nobody else claims it, although its lease is free.
  */
-import type { SharedCauses, Notifier } from './notifications/notifier.ts';
+import type { SharedCauses } from './notifications/notifier.ts';
 import pLimit from 'p-limit';
 import type { Clock } from '../domain/clock.ts';
-import { Busy, Unavailable, isExpected } from '../domain/errors.ts';
+import { Busy, Interrupted, Unavailable, isExpected } from '../domain/errors.ts';
 import type { RouteLimit } from '../domain/route-limit.ts';
 import type { Config } from '../config/config.ts';
 import type { OutageRecord } from '../store/health-file.ts';
+import { refusePaused } from '../compose/mirror-files.ts';
 import type { Summary } from '../engine/report/run-summary.ts';
 import type { Mirror } from '../engine/context/mirror-context.ts';
 import type { Assembled, Shell } from '../compose/process-shell.ts';
@@ -41,8 +42,6 @@ import type { FleetMember } from '../compose/fleet/fleet-member.ts';
 import { type NodeHeartbeat, aliveMs } from '../compose/queues/node-heartbeat.ts';
 import { explain } from '../compose/output/failure-report.ts';
 import type { Attention } from '../views/status/attention.ts';
-import type { createLog } from '../app/run/run-log.ts';
-import type { RunRetries } from './mirror-schedule.ts';
 import type { Capacity } from './worker-capacity.ts';
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -79,77 +78,7 @@ export interface Opened extends Assembled {
   lanes: Lanes;
 }
 
-/** The state shared by the files of a mirror's host. */
-export interface State extends HomeOptions {
-  opened: Opened | undefined;
-  /** Pending while the mirror is being claimed. Until then, the mirror is not used. */
-  coming: Promise<Opened> | undefined;
-  /** Pending while the mirror is being closed. Until then, it cannot be opened again. */
-  closing: Promise<void> | undefined;
-  users: number;
-  woken(): void;
-  /** What stays known of it while it is closed: the rate limits, and notes for the next run. */
-  known: { limits: Record<string, RouteLimit>; notes: readonly string[] };
-  /** Aborted when the mirror is lost to another worker, then replaced. */
-  left: AbortController;
-  complain: ReturnType<typeof complaintsOf>;
-  log: ReturnType<typeof createLog>;
-  alone: ReturnType<typeof pLimit>;
-  notifier: Notifier | undefined;
-  retries: RunRetries;
-  /** Who has the mirror, as far as this worker knows. It stays so while Redis is away. */
-  owner: 'this' | 'another' | 'unknown';
-}
-
-/** Closes the mirror if it is open. `failure` is the error that caused the closing, if any. */
-export async function close(state: State, failure?: unknown): Promise<void> {
-  await state.coming?.catch(() => undefined);
-  shut(state, failure);
-  await state.closing;
-}
-
-function shut(state: State, failure?: unknown): void {
-  const { opened } = state;
-  state.woken();
-  state.woken = asleep;
-  if (!opened) return;
-  state.opened = undefined;
-  state.known = { limits: opened.mirror.limits(), notes: opened.mirror.notes };
-  const closing = async (): Promise<void> => {
-    await opened.lanes.close();
-    await opened.close(failure);
-  };
-  state.closing = closing().finally(() => (state.closing = undefined));
-}
-
-/** Returns whether this worker has locked the mirror, as far as it knows. */
-export function isLocked({ opened, owner, capacity }: State): boolean {
-  return opened !== undefined || (capacity !== undefined && owner === 'this');
-}
-
-/**
- * Does the work in the open mirror, which stays open until it has ended. Opens it first if
- * necessary: throws Busy if another worker has locked it, or another process has it open,
- * Unavailable while Redis cannot tell, and the errors of `assemble`.
- */
-export async function use<T>(state: State, work: (opened: Opened) => Promise<T>): Promise<T> {
-  state.users += 1;
-  state.woken();
-  try {
-    return await work(await come(state));
-  } finally {
-    state.users -= 1;
-    const { capacity, opened, users } = state;
-    if (capacity && opened && users === 0) {
-      state.woken();
-      state.woken = capacity.idle(() => {
-        if (state.opened !== opened || state.users > 0) return;
-        shut(state);
-        state.closing?.catch(state.complain.of);
-      });
-    }
-  }
-}
+export type OpenMirror = ReturnType<typeof createOpenMirror>;
 
 /**
  * Does nothing. A closed mirror keeps this function: one that is created where the mirror is known
@@ -157,49 +86,156 @@ export async function use<T>(state: State, work: (opened: Opened) => Promise<T>)
  */
 const asleep = (): void => undefined;
 
-async function come(state: State): Promise<Opened> {
-  if (state.opened) return state.opened;
-  state.coming ??= claim(state).finally(() => (state.coming = undefined));
-  return state.coming;
-}
+/** Creates the mirror, which is closed at first. */
+export function createOpenMirror(options: HomeOptions) {
+  const { shell, lock, capacity, load } = options;
+  let { config } = options;
+  let opened: Opened | undefined;
+  /** Pending while the mirror is being claimed. Until then, it is not used. */
+  let coming: Promise<Opened> | undefined;
+  /** Pending while the mirror is being closed. Until then, it cannot be opened again. */
+  let closing: Promise<void> | undefined;
+  let users = 0;
+  let wake = asleep;
+  /** What stays known of it while it is closed: the rate limits, and notes for the next run. */
+  let known: { limits: Record<string, RouteLimit>; notes: readonly string[] } = {
+    limits: {},
+    notes: [],
+  };
+  /** Aborted when the mirror is lost to another worker, then replaced. */
+  let left = new AbortController();
+  /** Who has the mirror, as far as this worker knows. It stays so while Redis is away. */
+  let owner: 'this' | 'another' | 'unknown' = 'unknown';
+  const complain = createComplaints(config.mirror, shell);
 
-async function claim(state: State): Promise<Opened> {
-  await state.closing?.catch(() => undefined);
-  const { config, shell, lock, capacity } = state;
-  const isOwn = capacity !== undefined && state.owner === 'this';
-  let opened: Assembled | undefined;
-  try {
-    if (!isOwn) await lock.check();
-    opened = await assemble(config, shell, { writes: true, whilePaused: capacity !== undefined });
-    await lock.claim(opened.mirror.snapshot);
-  } catch (error) {
-    // A command that has the snapshot open ends, and this worker still has the lock.
-    if (error instanceof Busy && (opened || !isOwn)) state.owner = 'another';
-    await opened?.close();
-    throw error;
-  }
-  const notes = [...new Set([...state.known.notes, ...opened.mirror.notes])];
-  const mirror = { ...opened.mirror, notes };
-  state.owner = 'this';
-  return (state.opened = { ...opened, mirror, lanes: createLanes(opened) });
-}
-
-/**
- * Closes the mirror and opens it as now configured, or lets the next work do that. Never throws.
- */
-export async function comeAgain(state: State): Promise<void> {
-  try {
-    await close(state);
-    state.config = state.load();
-    if (!state.capacity) await come(state);
-  } catch (error) {
-    state.complain.of(error);
-  }
-}
-
-/** Returns the worker's shell with a `stop` that is also aborted if the mirror is lost. */
-export function shellOf({ shell, left }: State): Shell {
-  return { ...shell, stop: AbortSignal.any([shell.stop, left.signal]) };
+  const shut = (failure?: unknown): void => {
+    wake();
+    wake = asleep;
+    if (!opened) return;
+    const { lanes, mirror, close: end } = opened;
+    opened = undefined;
+    known = { limits: mirror.limits(), notes: mirror.notes };
+    closing = lanes
+      .close()
+      .then(async () => end(failure))
+      .finally(() => (closing = undefined));
+  };
+  const close = async (failure?: unknown): Promise<void> => {
+    await coming?.catch(() => undefined);
+    shut(failure);
+    await closing;
+  };
+  const claim = async (): Promise<Opened> => {
+    await closing?.catch(() => undefined);
+    const isOwn = capacity !== undefined && owner === 'this';
+    let found: Assembled | undefined;
+    try {
+      if (!isOwn) await lock.check();
+      found = await assemble(config, shell, { writes: true, whilePaused: capacity !== undefined });
+      await lock.claim(found.mirror.snapshot);
+    } catch (error) {
+      // A command that has the snapshot open ends, and this worker still has the lock.
+      if (error instanceof Busy && (found || !isOwn)) owner = 'another';
+      await found?.close();
+      throw error;
+    }
+    const notes = [...new Set([...known.notes, ...found.mirror.notes])];
+    owner = 'this';
+    return (opened = { ...found, mirror: { ...found.mirror, notes }, lanes: createLanes(found) });
+  };
+  const come = async (): Promise<Opened> => {
+    if (opened) return opened;
+    coming ??= claim().finally(() => (coming = undefined));
+    return coming;
+  };
+  /**
+   * Does the work in the open mirror, which stays open until it has ended. Opens it first if
+   * necessary: throws Busy if another worker has locked it, or another process has it open,
+   * Unavailable while Redis cannot tell, and the errors of `assemble`.
+   */
+  const use = async <T>(work: (opened: Opened) => Promise<T>): Promise<T> => {
+    users += 1;
+    wake();
+    try {
+      return await work(await come());
+    } finally {
+      users -= 1;
+      const used = opened;
+      if (capacity && used && users === 0) {
+        wake();
+        wake = capacity.idle(() => {
+          if (opened !== used || users > 0) return;
+          shut();
+          closing?.catch(complain.of);
+        });
+      }
+    }
+  };
+  const isLocked = (): boolean =>
+    opened !== undefined || (capacity !== undefined && owner === 'this');
+  return {
+    use,
+    close,
+    complain,
+    isLocked,
+    config: () => config,
+    opened: () => opened,
+    owner: () => owner,
+    /** Returns whether it is being claimed, and may turn out to be another worker's. */
+    isComing: () => coming !== undefined && !isLocked(),
+    limits: () => opened?.mirror.limits() ?? known.limits,
+    /** Returns the worker's shell with a `stop` that is also aborted if the mirror is lost. */
+    shell: (): Shell => ({ ...shell, stop: AbortSignal.any([shell.stop, left.signal]) }),
+    /**
+     * Does the work in the open mirror, unless it is paused. Prints why it cannot or fails, other
+     * than by an interruption. `elsewhere`: it cannot be opened here now.
+     */
+    async attempt<T>(
+      work: (opened: Opened) => Promise<T>,
+      failed: (error: unknown) => T | Promise<T>,
+    ): Promise<T | 'elsewhere'> {
+      if (shell.stop.aborted) return 'elsewhere';
+      let isOpen = false;
+      try {
+        return await use(async (found) => {
+          isOpen = true;
+          refusePaused(found.mirror.snapshot.meta, config);
+          return work(found);
+        });
+      } catch (error) {
+        if (error instanceof Interrupted) return failed(error);
+        complain.of(error);
+        return !isOpen && isPassing(error) ? 'elsewhere' : failed(error);
+      }
+    },
+    /**
+     * Closes the mirror and opens it as now configured, or lets the next work do that. Never
+     * throws.
+     */
+    async reopen(): Promise<void> {
+      try {
+        await close();
+        config = load();
+        if (!capacity) await come();
+      } catch (error) {
+        complain.of(error);
+      }
+    },
+    /** The notes about the opening hold until a run has read everything. */
+    dropNotes(): void {
+      if (opened) opened = { ...opened, mirror: { ...opened.mirror, notes: [] } };
+    },
+    /** Notes that another worker has the mirror. */
+    standBy: () => void (owner = 'another'),
+    /** Interrupts what runs, as another worker has the mirror, and closes it after `ended`. */
+    async lose(failure: unknown, ended: (close: () => Promise<void>) => Promise<void>) {
+      complain.of(failure);
+      owner = 'another';
+      left.abort(new Interrupted('SIGTERM'));
+      await ended(async () => close(failure));
+      left = new AbortController();
+    },
+  };
 }
 
 /** Returns whether a mirror that could not be opened can be, soon: here, or in another process. */
@@ -220,24 +256,20 @@ function createLanes({ sibling }: Assembled) {
   const limit = pLimit(lanesAtOnce);
   const free: Assembled[] = [];
   const underWay = new Set<Promise<unknown>>();
-  const through = async <T>(work: (mirror: Mirror) => Promise<T>): Promise<T> => {
-    const lane = free.pop() ?? sibling();
+  const workOn = async <T>(
+    lane: Assembled,
+    work: (own: Assembled) => Promise<T>,
+    isReused: boolean,
+  ): Promise<T> => {
+    let isUsable = false;
     try {
-      const done = await work(lane.mirror);
-      free.push(lane);
+      const done = await work({ ...lane, close: async () => undefined });
+      isUsable = isReused;
       return done;
-    } catch (error) {
-      // The cause of the failure may be something that the connection holds open.
-      await lane.close();
-      throw error;
-    }
-  };
-  const onOwn = async <T>(work: (own: Assembled) => Promise<T>): Promise<T> => {
-    const own = sibling();
-    try {
-      return await work({ ...own, close: async () => undefined });
     } finally {
-      await own.close();
+      // The cause of a failure may be something that the connection holds open.
+      if (isUsable) free.push(lane);
+      else await lane.close();
     }
   };
   const watched = async <T>(running: Promise<T>): Promise<T> => {
@@ -247,9 +279,12 @@ function createLanes({ sibling }: Assembled) {
   return {
     /** Does the work as soon as a connection is free. */
     run: async <T>(work: (mirror: Mirror) => Promise<T>): Promise<T> =>
-      watched(limit(through, work)),
+      watched(
+        limit(async () => workOn(free.pop() ?? sibling(), ({ mirror }) => work(mirror), true)),
+      ),
     /** Does the work immediately, on a new connection that is closed afterwards. */
-    sibling: async <T>(work: (own: Assembled) => Promise<T>): Promise<T> => watched(onOwn(work)),
+    sibling: async <T>(work: (own: Assembled) => Promise<T>): Promise<T> =>
+      watched(workOn(sibling(), work, false)),
     /** Waits for the work in progress, then closes the connections. */
     async close(): Promise<void> {
       await Promise.allSettled(underWay);
@@ -259,7 +294,7 @@ function createLanes({ sibling }: Assembled) {
 }
 
 /** A worker may stand by, or be paused, for a long time, so why it does is printed only once. */
-export function complaintsOf(mirror: string, { note }: Shell) {
+function createComplaints(mirror: string, { note }: Shell) {
   let said = '';
   return {
     of(error: unknown): void {
