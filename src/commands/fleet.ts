@@ -28,7 +28,7 @@ import {
   type ShownMirror,
   sortMirrors,
 } from '../views/status/mirrors.ts';
-import { connectQuickly, type Quick } from '../compose/queues/redis-connections.ts';
+import { withRedis, type Quick } from '../compose/queues/redis-connections.ts';
 
 const options = {
   'config <file>': () => new Option('-c, --config <file>', 'the configuration of one mirror'),
@@ -135,12 +135,7 @@ async function withFleets(
       : await readFolder(folder, load, shell);
   for (const [url, own] of Map.groupBy(usable, ({ redis }) => redis)) {
     const mirrors = own.map(({ mirror }) => mirror);
-    const quick = connectQuickly(url);
-    try {
-      await act(await readFleet(quick, mirrors), own, quick);
-    } finally {
-      quick.close();
-    }
+    await withRedis(url, async (quick) => act(await readFleet(quick, mirrors), own, quick));
   }
   return unusable;
 }

@@ -83,7 +83,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
     throw new Unavailable(`${config.memory.keyFile}: ${reason}`, { acted: 'no' });
   };
   const events = hook && openEventQueue(place, sign);
-  const unheard = connections.hear(() => {
+  const unlisten = connections.listen(() => {
     redis.changed();
     // Redis may have lost its data while it was away.
     const isBack = connections.away() === undefined;
@@ -141,7 +141,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
   const close = async (): Promise<void> => {
     isLeaving = true;
     home.rest();
-    unheard();
+    unlisten();
     failed.promise.catch(() => undefined);
     await Promise.all([queue.close(), handed?.close(), events?.close()]);
     // Who hears that it is left can open the snapshot.

@@ -177,8 +177,8 @@ test('says once that Redis is lost and back, however many mirrors hear of it', a
   const connections = shared.to(redis.url);
   const heard: (string | undefined)[] = [];
   const hears = (): void => void heard.push(connections.away());
-  for (const _ of ['acme', 'beta']) connections.hear(hears.bind(undefined));
-  connections.hear(() => expect.unreachable())();
+  for (const _ of ['acme', 'beta']) connections.listen(hears.bind(undefined));
+  connections.listen(() => expect.unreachable())();
   await isTrue(() => connections.away() === undefined);
   await redis.kill();
   await isTrue(() => heard.length === 2);

@@ -8,7 +8,8 @@ import type { Clock } from '../../domain/clock.ts';
 import { Invalid, Unavailable } from '../../domain/errors.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 import { queueName, prefix, connectPatiently, connectQuickly } from './redis-connections.ts';
-import { type QueuePlace, takeJobs } from './shared-connections.ts';
+import type { QueuePlace } from './shared-connections.ts';
+import { takeJobs } from './take-jobs.ts';
 
 const kept = { age: 3_600 };
 const queues = { alone: 'commands', beside: 'errands' } as const;

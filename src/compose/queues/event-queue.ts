@@ -21,8 +21,9 @@
 import { createHash } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import { z } from 'zod';
-import { connectQuickly, queueName, prefix } from './redis-connections.ts';
-import { type QueuePlace, takeJobs } from './shared-connections.ts';
+import { withRedis, queueName, prefix } from './redis-connections.ts';
+import type { QueuePlace } from './shared-connections.ts';
+import { takeJobs } from './take-jobs.ts';
 import { retryDelayMs, retrySchedules } from '../../domain/retry-schedules.ts';
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../domain/clock.ts';
@@ -167,8 +168,7 @@ export async function readWaitingEvents(
   { url, mirror }: { url: string; mirror: string },
   most: number,
 ) {
-  const quick = connectQuickly(url);
-  try {
+  return withRedis(url, async (quick) => {
     const queue = quick.queue(queueName('events', mirror));
     const counts = await quick.ask(() => countsOf(queue));
     const found = await Promise.all(
@@ -183,9 +183,7 @@ export async function readWaitingEvents(
       }),
     );
     return { ...counts, events: found.flat() };
-  } finally {
-    quick.close();
-  }
+  });
 }
 
 const use = { purpose: 'delivery' } as const;
@@ -244,14 +242,12 @@ export async function readDeliveries(
   seal: Seal | undefined,
   { from, count }: { from: number; count: number },
 ) {
-  const quick = connectQuickly(url);
-  const { redis, ask } = quick;
-  try {
+  return withRedis(url, async ({ redis, ask, queue: queueOf }) => {
     const lines = await ask(() =>
       redis.lrange(placeOf(mirror, 'accepted'), from, from + count - 1),
     );
     const refusals = await ask(() => redis.lrange(placeOf(mirror, 'refused'), 0, -1));
-    const queue = quick.queue(queueName('events', mirror));
+    const queue = queueOf(queueName('events', mirror));
     const events = entriesIn(accepted, lines).map(async ({ at, id, erased }) => {
       const record = opened(seal, id);
       const isErased = erased !== undefined;
@@ -261,9 +257,7 @@ export async function readDeliveries(
       return { at, record, isErased, state: waits ? ('waits' as const) : ('done' as const) };
     });
     return { events: await Promise.all(events), refusals: entriesIn(refused, refusals) };
-  } finally {
-    quick.close();
-  }
+  });
 }
 
 function entriesIn<T>(schema: z.ZodType<T>, lines: readonly string[]): T[] {

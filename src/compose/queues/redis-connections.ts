@@ -51,6 +51,16 @@ export function connectQuickly(url: string): Quick {
   };
 }
 
+/** Does work on a connection that fails fast, and closes it. */
+export async function withRedis<T>(url: string, work: (quick: Quick) => Promise<T>): Promise<T> {
+  const quick = connectQuickly(url);
+  try {
+    return await work(quick);
+  } finally {
+    quick.close();
+  }
+}
+
 /** Runs the commands of a transaction. Throws the error of the first one that has failed. */
 export async function repliesTo(transaction: ChainableCommander): Promise<unknown[]> {
   return ((await transaction.exec()) ?? []).map(([error, value]) => {

@@ -19,7 +19,8 @@ import {
   connectQuickly,
   type Quick,
 } from './redis-connections.ts';
-import { type QueuePlace, takeJobs } from './shared-connections.ts';
+import type { QueuePlace } from './shared-connections.ts';
+import { takeJobs } from './take-jobs.ts';
 import {
   dueAfter,
   dueIn,

@@ -1,7 +1,6 @@
 /**
- * Provides the connections that the mirrors of a worker share, and takes the jobs of its queues
- * (BullMQ). The bell waits for the jobs of many queues with one blocking read of Redis, instead of
- * one connection and one read for each queue.
+ * Provides the connections that the mirrors of a worker share, among them the bell. It waits for the jobs of many queues (BullMQ) with one blocking read of Redis, instead of one connection and
+ * one read for each queue.
  *
  * BullMQ keeps a marker for each queue: a sorted set that gets a member when a job can be taken
  * (score 0), or when a delayed job is added (its time as the score). The bell blocks on the markers
@@ -13,14 +12,7 @@
  *   a queue comes, goes   the bell blocks          it blocks anew, with the other markers
  *   the connection ends   markers may be lost      every queue is woken, and looks
  */
-import {
-  createRedisBackend,
-  DelayedError,
-  type Job,
-  type Queue,
-  Worker,
-  type WorkerOptions,
-} from 'bullmq';
+import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../domain/clock.ts';
 import {
@@ -29,14 +21,7 @@ import {
   bellKeys,
   fleetMember,
 } from './node-heartbeat.ts';
-import { retrySchedules } from '../../domain/retry-schedules.ts';
-import {
-  connectPatiently,
-  connectQuickly,
-  prefix,
-  type Quick,
-  type Patient,
-} from './redis-connections.ts';
+import { connectPatiently, connectQuickly, type Quick, type Patient } from './redis-connections.ts';
 import { z } from 'zod';
 
 /** What the mirrors of a worker need of one Redis. */
@@ -47,8 +32,8 @@ export interface Connections {
   patient: Redis;
   /** Returns why Redis is away; undefined if it is there. */
   away(): string | undefined;
-  /** Calls `heard` whenever Redis is lost or back, until the returned function is called. */
-  hear(heard: () => void): () => void;
+  /** Calls `listener` whenever Redis is lost or back, until the returned function is called. */
+  listen(listener: () => void): () => void;
   bell: ReturnType<typeof createJobBell>;
   node: NodeHeartbeat;
 }
@@ -74,7 +59,7 @@ export function shareConnections(
   const known = new Map<string, { connections: Connections; close(): void }>();
   const open = (url: string) => {
     let away: string | undefined = 'Redis has not answered yet';
-    const hearing = new Set<() => void>();
+    const listeners = new Set<() => void>();
     const quick = connectQuickly(url);
     const patient = connectPatiently(url, (lost) => {
       away = lost === undefined ? undefined : `Redis is away (${lost})`;
@@ -85,12 +70,12 @@ export function shareConnections(
           ? `crm-mirror: Redis at ${host} is there again, the schedule goes on`
           : `crm-mirror: Redis at ${host} is away (${lost}); the schedule waits for it`,
       );
-      for (const heard of hearing) heard();
+      for (const listener of listeners) listener();
     });
     patient.redis.once('ready', () => (away = undefined));
-    const hear = (heard: () => void) => {
-      hearing.add(heard);
-      return () => void hearing.delete(heard);
+    const listen = (listener: () => void) => {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
     };
     const blocking = connectPatiently(url);
     for (const { redis } of [quick, patient]) redis.setMaxListeners(mostListeners);
@@ -114,8 +99,8 @@ export function shareConnections(
       bell.close();
       for (const one of [quick, patient]) one.close();
     };
-    const shown = { patient: patient.redis, away: () => away, hear, bell, node };
-    return { connections: { quick: share, ...shown }, close };
+    const own = { patient: patient.redis, away: () => away, listen, bell, node };
+    return { connections: { quick: share, ...own }, close };
   };
   return {
     /** Returns those to this Redis. The users do not close them. */
@@ -254,109 +239,6 @@ function createJobBell(blocking: Patient, asking: Redis, node: NodeHeartbeat, cl
     close() {
       isClosed = true;
       blocking.close();
-    },
-  };
-}
-
-/** How long to wait for Redis to record that the last job has ended. */
-const farewellMs = 1_000;
-
-/** A queue is looked at unasked in case a notice was lost: there may be thousands, so seldom. */
-const quietMs = 1_800_000;
-/** A job of a dead worker is found by the second check after its lock has expired. */
-const checksAtFirst = 5;
-const checkMs = 3_000;
-
-/**
- * The job of a dead worker goes to another one within 11 s: when its lock has expired and two
- * checks have found it stalled. It is never abandoned, no matter how many workers die.
- */
-const fixed = {
-  prefix,
-  lockDuration: 5_000,
-  maxStalledCount: 1_000_000,
-  stalledInterval: checkMs,
-  drainDelay: quietMs / 1_000,
-  skipStalledCheck: true,
-};
-
-export interface TakeOptions<Data> {
-  concurrency?: number;
-  settings?: WorkerOptions['settings'];
-  connections: Connections;
-  clock: Clock;
-  /** Returns a text to store, or `elsewhere`: another process has to do it, a moment later. */
-  work(job: Job<Data>): Promise<string>;
-}
-
-/** Without Redis, closing never ends, and the worker's locks would keep the process alive. */
-class Taker<Data> extends Worker<Data> {
-  abandon(): void {
-    void this.lockManager.close();
-    void this.getBackend()
-      .close(true)
-      .catch(() => undefined);
-  }
-}
-
-/** Processes jobs until it is closed. Closing takes no more, and waits for those in progress. */
-export function takeJobs<Data>(
-  name: string,
-  { connections, clock, work, concurrency = 1, settings }: TakeOptions<Data>,
-): { close(): Promise<void> } {
-  const { patient: redis, bell } = connections;
-  const underWay = new Set<Promise<unknown>>();
-  const take = async (job: Job<Data>, token?: string): Promise<string> => {
-    const working = work(job);
-    underWay.add(working);
-    const end = await working.finally(() => underWay.delete(working));
-    if (end !== 'elsewhere') return end;
-    await job.moveToDelayed(clock.now() + retrySchedules.jobElsewhere.firstMs, token);
-    throw new DelayedError();
-  };
-  const own = { connection: redis, ...fixed, concurrency, ...(settings && { settings }) };
-  const worker = new Taker<Data>(name, take, own, (name, options) => {
-    const backend = createRedisBackend(name, options);
-    const rope = bell.rope(backend.keys['marker'] ?? '');
-    Object.defineProperty(backend, 'maximumBlockTimeout', { value: quietMs / 1_000 });
-    return Object.assign(backend, {
-      waitForJob: async (seconds: number) => rope.wait(Math.ceil(seconds * 1_000)),
-      disconnectBlocking: async () => rope.letGo(),
-      reconnectBlocking: async () => undefined,
-    });
-  });
-  // This worker may have lost the lock of a job itself, so it looks after each error, too.
-  const over = new AbortController();
-  let left = checksAtFirst;
-  let wake = new AbortController();
-  const check = async (): Promise<void> => {
-    while (!over.signal.aborted) {
-      const backend = worker.getBackend();
-      await backend.moveStalledJobsToWait().catch(() => undefined);
-      left = Math.max(0, left - 1);
-      const pauseMs = left > 0 ? checkMs + 100 : quietMs;
-      const signal = AbortSignal.any([over.signal, wake.signal]);
-      await clock.sleep(pauseMs, signal).catch(() => undefined);
-    }
-  };
-  void check();
-  worker.on('error', () => {
-    if (left > 0) return;
-    left = checksAtFirst;
-    wake.abort();
-    wake = new AbortController();
-  });
-  return {
-    async close() {
-      over.abort();
-      // Without Redis, BullMQ waits forever.
-      const closing = worker.close(redis.status !== 'ready');
-      while (underWay.size > 0) await Promise.allSettled(underWay);
-      const heard = new AbortController();
-      const late = clock.sleep(farewellMs, heard.signal).catch(() => undefined);
-      await Promise.race([closing, late]);
-      heard.abort();
-      worker.abandon();
     },
   };
 }
