@@ -4,7 +4,8 @@
  *   GET   /                          all mirrors, or those of a state
  *   GET   /mirrors.json              their names
  *   POST  /people                    the mirrors that know a person
- *   GET   /since                     what has changed in all of them since a day
+ *   GET   /since                     what has happened in all of them since a day
+ *   GET   /audit, POST /audit        their audit logs, which operators have verified
  *   POST  /steer                     pauses or resumes the mirrors shown
  *   GET   /users, POST /users        the users of the console, for operators
  *   GET   /fleet, POST /fleet/drain  the workers that share the mirrors of a folder
@@ -49,9 +50,9 @@ import {
   type RefusedConfiguration,
   showFleet,
   showMirrors,
-  showSince,
   steerMirrors,
 } from './pages/mirrors.ts';
+import { createLogChecks, showLogs, showSince } from './pages/all-mirrors.ts';
 
 /** The parts of the console. */
 export interface ConsoleOptions {
@@ -200,6 +201,13 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
     inside.get('/since', async (request, reply) =>
       searches(() => showSince(request, reply, mirrors(), options.clock)),
     );
+    const checks = createLogChecks(options.clock);
+    inside.get('/audit', async (request, reply) => showLogs(request, reply, mirrors(), checks));
+    const verify = forOperators(async (_, reply) => {
+      void checks.begin(mirrors());
+      await reply.redirect('/audit', 303);
+    });
+    inside.post('/audit', guards, verify);
     const steer = forOperators(async (request, reply, by) =>
       steerMirrors(request, reply, by, mirrors()),
     );

@@ -4,7 +4,6 @@ import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import { ann, mirrored } from '../support/commands/mirrored-contacts.ts';
 import { refusing } from '../support/commands/notice-receivers.ts';
-import { dayText } from '../../src/compose/output/format-values.ts';
 import { untilHolds } from '../support/waiting.ts';
 import { faultsOf, look, startConsole, viewer } from '../support/console/running-console.ts';
 
@@ -97,28 +96,44 @@ test('a search names the mirrors that it cannot look into, and counts mirrors', 
   expect(running.failures).toEqual([]);
 });
 
-test('what has changed since yesterday stands by day, over mirrors and in one', async () => {
+test('what has happened since yesterday is in the order of time, a run a line that unfolds', async () => {
   const { well, failed, first } = await three();
+  await failed.call('sync');
+  well.csv(`id,email,news,product\n1,${ann},no,\nbroken,no address,yes,\n`);
+  await well.call('sync');
   const { page, complaints } = await look(
     await startConsole([well.file, failed.file, first.file]),
     { width: 390 },
   );
-  await page.getByRole('link', { name: 'What has changed since yesterday' }).click();
+  await page.getByRole('link', { name: 'What has happened since yesterday' }).click();
   await page.getByRole('heading', { name: 'Since yesterday' }).waitFor();
-  const today = dayText(new Date().toISOString());
   const main = page.locator('main');
-  expect(await main.innerText()).toMatch(/In all, 3 runs: \d+ created/);
-  await main.getByRole('heading', { name: 'Failed runs' }).waitFor();
-  const rows = page.locator('tbody tr');
-  expect(await rows.count()).toBe(3);
-  expect(await rows.locator('th').allInnerTexts()).toEqual([today, today, today]);
+  expect(await main.innerText()).toMatch(/in all: \d+ created/);
+  const items = main.locator('.timeline > li');
+  const texts = await items.allInnerTexts();
+  const order = texts.map((text) => / (well|failed|first) /.exec(text)?.[1]);
+  expect(order.join(', ')).toBe('well, failed, first, failed, well');
+  expect(texts[0]).toMatch(/ well 1 opted out · 1 new problem$/);
+  // What fails again and again is one line.
+  expect(texts[1]).toMatch(/ failed\s+failed [^]* · 2 runs since /);
   expect(await faultsOf(page)).toEqual([]);
-  await rows.getByRole('link', { name: 'well' }).click();
-  expect(await page.locator('h1').innerText()).toBe('Runs');
-  const section = page.locator('section', { hasText: 'Changes by day' });
-  expect(await section.innerText()).toMatch(/1\s+2 created, 1 opted out|2 created/);
+  const change = items
+    .nth(0)
+    .getByRole('listitem')
+    .filter({ hasText: `opted out ${ann}` });
+  expect(await change.isVisible()).toBe(false);
+  await items.nth(0).getByText('1 new problem').click();
+  expect(await change.isVisible()).toBe(true);
+  expect(await faultsOf(page)).toEqual([]);
+  await items.nth(0).getByRole('link', { name: 'Run ' }).click();
+  await page.goto('/m/well/runs');
+  await page.getByRole('link', { name: 'What has happened since yesterday' }).click();
+  expect(await items.count()).toBe(2);
+  await main.getByLabel('Mirror').selectOption('failed');
+  await page.getByRole('button', { name: 'Filter' }).click();
+  expect(await items.count()).toBe(2);
   await page.goto('/since?day=2031-01-01');
-  await page.getByText('No run has changed anything in this time.').waitFor();
+  await page.getByText('Nothing has happened in this time.').waitFor();
   await page.goto('/');
   await page.getByText('Pause or resume these 3 mirrors').click();
   await page.getByLabel('Reason').fill('maintenance');
@@ -131,9 +146,33 @@ test('what has changed since yesterday stands by day, over mirrors and in one', 
   const broken = page.getByRole('row', { name: 'failed' }).first();
   expect(await broken.innerText()).toMatch(/^failed[^]*Paused, and needs attention/);
   await page.goto('/since');
-  const decisions = page.locator('section', { hasText: 'Decisions' });
-  expect(await decisions.innerText()).toContain('paused the mirror: maintenance');
+  expect((await items.allInnerTexts()).slice(0, 3).join()).toMatch(
+    /(.*paused the mirror: maintenance.*){3}/s,
+  );
   expect(complaints).toEqual([]);
+});
+
+test('one button verifies the logs of all mirrors, and a table says what came of it', async () => {
+  const { well, failed, first } = await three();
+  const memory = new Database(`${failed.path}-memory`);
+  memory.exec("update audit set body = replace(body, 'full', 'fast') where seq = 1");
+  memory.close();
+  const running = await startConsole([well.file, failed.file, first.file]);
+  const { page, complaints } = await look(running, { width: 390 });
+  await page.getByRole('link', { name: 'All audit logs' }).click();
+  const row = (name: string) => page.getByRole('row', { name });
+  await row('well').getByText('not verified yet').waitFor();
+  await page.getByRole('button', { name: 'Verify the logs of 3 mirrors' }).click();
+  await row('first').getByText('whole').waitFor();
+  expect(await row('well').innerText()).toMatch(/^well\s+\d+\s+entry \d+\s+whole/);
+  expect(await row('failed').innerText()).toMatch(/not as it was written: entry 1: /);
+  expect(await faultsOf(page)).toEqual([]);
+  expect([complaints, running.failures]).toEqual([[], []]);
+  const others = await startConsole([well.file, first.file], { user: viewer });
+  const { page: seen } = await look(others);
+  await seen.goto('/audit');
+  expect(await seen.getByRole('button', { name: 'Verify' }).count()).toBe(0);
+  expect((await seen.request.post('/audit', { form: { csrf: '' } })).ok()).toBe(false);
 });
 
 test('a locked snapshot is one row that says so', async () => {

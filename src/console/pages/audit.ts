@@ -67,7 +67,7 @@ async function auditContent(request: PageRequest, found: Html | '' = '') {
           by hashes and signed: a changed, missing or reordered entry is found.
         </p>
         <div class="row">
-          ${link(request, 'audit', 'All entries')}
+          ${link(request, 'audit', 'All entries')} <a href="/audit">The logs of all mirrors</a>
           ${actionForm(request, { action: 'verify', label: 'Verify the whole log' })}
         </div>
         ${filterForm(request, fields)}

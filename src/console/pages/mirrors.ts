@@ -7,15 +7,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { counted } from '../../domain/values/counted.ts';
-import { dayText, instant } from '../../compose/output/format-values.ts';
-import {
-  type DayChanges,
-  daysSection,
-  readDays,
-  readSince,
-  type SinceFacts,
-  sinceSections,
-} from '../../views/status/day-changes.ts';
 import type { Fleet } from '../../compose/fleet/fleet.ts';
 import { isExpected } from '../../domain/errors.ts';
 import { isBug } from '../../compose/output/failure-report.ts';
@@ -134,7 +125,7 @@ export async function showMirrors(
           <button class="second">Filter</button>
         </form>
         ${steeringForm(request, csrf, shown)}
-        <a href="/since">What has changed since yesterday</a>
+        <a href="/since">What has happened since yesterday</a> <a href="/audit">All audit logs</a>
         ${fleets.length > 0 ? toWorkers : ''}
       </div>
       <div id="mirrors" data-refresh="10">
@@ -144,55 +135,8 @@ export async function showMirrors(
   });
 }
 
-const dayMs = 86_400_000;
-const sinceQuery = z.object({ day: z.iso.date() }).catch({ day: '' });
-
-/** Sends the page of what has changed in all mirrors since a day; by default since yesterday. */
-export async function showSince(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  mirrors: readonly ConsoleMirror[],
-  clock: Clock,
-): Promise<void> {
-  const yesterday = instant(clock.now() - dayMs).slice(0, 10);
-  const day = sinceQuery.parse(request.query).day || yesterday;
-  const days: DayChanges[] = [];
-  const facts: SinceFacts[] = [];
-  const since = Date.parse(day);
-  const unread = await readEach(mirrors, clock, async ({ config, read }) =>
-    read({ seesAddresses: false }, ({ snapshot }) => {
-      if (!snapshot) return;
-      days.push(...readDays(snapshot, config.mirror, since));
-      facts.push(readSince(snapshot, config, since));
-    }),
-  );
-  const sorted = days.toSorted((a, b) => b.day.localeCompare(a.day));
-  const most = sorted.slice(0, mostDays);
-  const more = `The first ${mostDays} of ${sorted.length}: choose a later day.`;
-  const others = `Their snapshots cannot be read here: ${unread.join(', ')}.`;
-  const lines = [
-    ...(sorted.length > mostDays ? [more] : []),
-    ...(unread.length > 0 ? [{ tone: 'bad', text: others } as const] : []),
-  ];
-  const pageLink = (path: string): string =>
-    path.includes('/') ? `/m/${path}` : `/m/${path}/runs?day=${day}`;
-  const [all = {}, ...happened] = sinceSections(days, facts);
-  const shown = [{ lines }, all, daysSection(most, true), ...happened];
-  await sendPage(request, reply, {
-    title: day === yesterday ? 'Since yesterday' : `Since ${dayText(day)}`,
-    body: html`<p><a href="/">All mirrors</a></p>
-      <form class="row" method="get" action="/since">
-        ${textField('Since', { name: 'day', type: 'date', value: day })}
-        <button class="second">Show</button>
-      </form>
-      ${sectionsHtml(shown, { pageLink })}`,
-  });
-}
-
-const mostDays = 300;
-
 /** Reads one mirror after the other. Returns the names of those that cannot be read here. */
-async function readEach(
+export async function readEach(
   mirrors: readonly ConsoleMirror[],
   clock: Clock,
   read: (mirror: ConsoleMirror) => Promise<void>,

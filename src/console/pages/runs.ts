@@ -4,7 +4,6 @@ import type { RunFilter } from '../../store/tables/run-history.ts';
 import { plannedAgain } from '../../store/tables/journal.ts';
 import { withMemory } from '../../store/memory/memory.ts';
 import { changeName, outcomeName } from '../../compose/output/format-values.ts';
-import { daysSection, readDays } from '../../views/status/day-changes.ts';
 import { changeOf, listedRuns } from '../../views/status/run-history.ts';
 import {
   changeItem,
@@ -34,7 +33,6 @@ const statuses: Readonly<Record<string, readonly string[]>> = {
   'interrupted or still running': ['interrupted', 'running'],
 };
 
-const daysShown = 31;
 const hourMs = 3_600_000;
 const times: Readonly<Record<string, number>> = { '1 h': 1, '24 h': 24, '7 d': 168 };
 
@@ -60,20 +58,19 @@ export const runsPage: Page = {
     };
     const hours = times[query['since'] ?? ''];
     const from = Date.parse(query['day'] ?? '');
-    const { runs, days } = await request.mirror.read(request.user, (seen) => {
+    const runs = await request.mirror.read(request.user, (seen) => {
       const { snapshot, now } = seen;
       const day = Number.isNaN(from) ? undefined : from - 1;
       const since = hours === undefined ? day : now - hours * hourMs;
       const page = snapshot?.runs.newest(runsPerPage + 1, { ...filter, since, offset });
-      const shown = since ?? now - daysShown * 24 * hourMs;
-      const found = snapshot ? readDays(snapshot, seen.config.mirror, shown) : [];
-      return { runs: listedRuns(seen, page ?? [], 1), days: found.slice(0, daysShown) };
+      return listedRuns(seen, page ?? [], 1);
     });
     const none = 'There are no such runs.';
     const list = runsSection(runs.slice(0, runsPerPage), { isVerbose: true, none });
-    const sections = [list, ...(offset === 0 ? [daysSection(days, false)] : [])];
-    const body = html`${filterForm(request, fields)} ${sectionsHtml(sections, readerOf(request))}
-    ${pagerLinks(request, offset, runsPerPage, runs.length > runsPerPage)}`;
+    const news = `/since?mirror=${request.mirror.config.mirror}`;
+    const body = html`<p><a href="${news}">What has happened since yesterday</a></p>
+      ${filterForm(request, fields)} ${sectionsHtml([list], readerOf(request))}
+      ${pagerLinks(request, offset, runsPerPage, runs.length > runsPerPage)}`;
     return { title: 'Runs', body };
   },
 };

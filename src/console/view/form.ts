@@ -9,7 +9,7 @@ import { stepWords } from '../../compose/run-progress.ts';
 import type { CurrentStatus } from '../../views/status/status-document.ts';
 import { html, type Html, prose, raw, timeOf } from '../../views/render/html.ts';
 import type { Job } from './jobs.ts';
-import { linkTo, type PageContent, type PageRequest } from './page.ts';
+import { linkTo, type PageAddress, type PageContent, type PageRequest } from './page.ts';
 
 interface Button {
   /** The action (actions.ts), if it is another one than that of the form. */
@@ -150,7 +150,7 @@ export function choice<Value extends string>(
 }
 
 /** Returns the form; a field without a choice selects everything. */
-export function filterForm(request: PageRequest, choices: readonly Choice[]): Html {
+export function filterForm(request: PageAddress, choices: readonly Choice[]): Html {
   return html`<form class="row" method="get" action="${pathOf(request)}">
     ${choices.map((one) => field(one, request.query[one.name]))}
     <button class="second">Filter</button>
@@ -183,7 +183,7 @@ export function filterLink(href: string, text: string, isCurrent: boolean): Html
 
 /** Returns the address of this page with other values in its query; undefined removes one. */
 export function withQuery(
-  request: PageRequest,
+  request: PageAddress,
   values: Readonly<Record<string, string | undefined>>,
 ): string {
   const query = new URLSearchParams();
@@ -196,7 +196,7 @@ export function withQuery(
 
 /** Returns links to other entries of a page; false: to none. `before` stands before them. */
 export function pageLinks(
-  request: PageRequest,
+  request: PageAddress,
   links: readonly (false | readonly [text: string, query: Parameters<typeof withQuery>[1]])[],
   before = '',
 ): Html {
@@ -220,7 +220,7 @@ export function pagerLinks(
   ]);
 }
 
-function pathOf({ here }: PageRequest): string {
+function pathOf({ here }: PageAddress): string {
   return here.split('?', 1)[0] ?? here;
 }
 

@@ -12,14 +12,18 @@ export interface AboutMirror {
   mirror: ConsoleMirror;
 }
 
-/** A request for a page. */
-export interface PageRequest extends AboutMirror {
-  user: User;
-  /** The token that every form must send as `csrf`. */
-  csrf: string;
+/** Which page is asked for, and what its address selects. */
+export interface PageAddress {
   /** The path and query of this page, to which an action returns. */
   here: string;
   query: Readonly<Record<string, string | undefined>>;
+}
+
+/** A request for a page. */
+export interface PageRequest extends AboutMirror, PageAddress {
+  user: User;
+  /** The token that every form must send as `csrf`. */
+  csrf: string;
   /** The part of the path after the mirror's page, such as the id of a run. */
   id: string;
 }

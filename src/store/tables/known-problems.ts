@@ -285,6 +285,11 @@ export function retryLaterIn(db: Statements) {
        where ${refused} order by since, key, part limit ?`,
     ),
     countRefusedOptOuts: db.number<[]>(`select count(*) from problem where ${refused}`),
+    /** Counts the records with a problem that is new since a time (epoch ms), by its run. */
+    since: db.all<[since: number], { run: string; at: number; n: number }>(
+      `select run, max(since) at, count(distinct key) n from problem
+       where since >= ? and class <> 'held' and ${isHeard} group by run`,
+    ),
     /** The conflicts that concern a whole part (a channel); the key is the part. */
     parts: db.all<[RecordTypeName], Conflict>(
       `select part, reason, fix, since from problem

@@ -148,19 +148,12 @@ export function figuresIn(db: Statements) {
     optOuts: db.all<[since: number], OptOutDay>(
       `select day, origin, n from opt_out_day where day >= ${dayOf('?')} order by day, origin`,
     ),
-    /** Counts what runs have changed since a time, by day, the newest first. */
-    changedByDay: db.all<[since: number], Omit<ChangeTally, 'state'> & { day: string }>(
-      `select ${dayOf('at')} day, t.value ->> '$.kind' kind, t.value ->> '$.op' op,
-         sum(t.value ->> '$.n') n
+    /** Counts what runs about all people have changed since a time. */
+    changedSince: db.all<[since: number], Omit<ChangeTally, 'state'>>(
+      `select t.value ->> '$.kind' kind, t.value ->> '$.op' op, sum(t.value ->> '$.n') n
        from run_figures, json_each(changes) t
        where at >= ? and changed > 0 and t.value ->> '$.state' = 'acked'
-       group by 1, 2, 3 order by 1 desc, 2, 3`,
-    ),
-    /** Counts the runs of a day that changed anything, from the same time on. */
-    changingRuns: db.number<{ day: string; since: number }>(
-      `select count(*) from run_figures
-       where changed > 0 and at >= max(unixepoch(@day) * 1000, @since)
-         and at < unixepoch(@day, '+1 day') * 1000`,
+       group by 1, 2 order by 1, 2`,
     ),
     prune: (before: number) => prunes.forEach((prune) => prune(before)),
   };

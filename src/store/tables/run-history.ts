@@ -47,6 +47,9 @@ export interface RunFilter {
 
 const columns =
   'id, number, mode, status, plan, started_at startedAt, ended_at endedAt, summary, asked';
+/** Whether the run was the first to plan what it holds; a plan keeps when it was made first. */
+const holdsMore = `exists (select 1 from held_plan p
+  where p.plan in (run.plan, run.summary ->> '$.heldAs') and p.at >= run.started_at)`;
 const newestFirst = 'order by number desc, started_at desc, id desc';
 
 /** Records when runs start and how they end. */
@@ -86,6 +89,24 @@ export function runsIn(db: Statements) {
       const { mode, statuses, since, isNews = false, offset = 0 } = filter;
       return newest({ count, mode, statuses, since, isNews, offset });
     },
+    /**
+     * Returns what is news in a time (epoch ms): the newest runs that changed something, that began
+     * to hold something (`holdsMore`) or did not end well, and those with these ids (JSON).
+     */
+    news: db.all<
+      { since: number; before: number; ids: string; count: number },
+      KeptRun & { holdsMore: 0 | 1 }
+    >(
+      `select ${columns}, ${holdsMore} holdsMore from run where id in (
+         select id from run where started_at >= @since and (
+           status in ('failed', 'interrupted', 'running') or status = 'held' and ${holdsMore}
+           or mode = 'single' and exists (
+             select 1 from change c indexed by change_by_run where c.run = run.id))
+         union select run from run_figures where at >= @since and changed > 0
+         union select value from json_each(@ids))
+       and coalesce(ended_at, started_at) >= @since and coalesce(ended_at, started_at) < @before
+       order by coalesce(ended_at, started_at) desc limit @count`,
+    ),
     /**
      * The newest full run of all record types that ended well with both readings certified, and
      * that left nobody out: the platform matched what the CRM wanted.

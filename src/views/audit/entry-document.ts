@@ -221,11 +221,6 @@ const decided: Readonly<Record<string, string>> = {
   user: 'changed the console user',
 };
 
-/** Returns the line that says what an entry is. */
-export function entryTitle(entry: EntryDocument): Text {
-  return entryParts(entry).title;
-}
-
 /** Links an entry to its run and to what it decided about. `isNamed`: with the mark. */
 export function entrySection(entry: EntryDocument, { isNamed = false } = {}): Section {
   const { seq, at, run, type, what, about } = entry;

@@ -135,7 +135,10 @@ const signs: Readonly<Record<string, Sign>> = {
   archive: '−',
 };
 
-export function changeItem({ told, record, rule }: ShownChange, { status }: ToldRun): Item {
+export function changeItem(
+  { told, record, rule }: ShownChange,
+  { status }: { status: string },
+): Item {
   const { op, outcome, part, key, reason, fix, approval } = told;
   const isDone = outcome === 'acked';
   const notDone = outcome === 'stale' ? '·' : '!';
@@ -176,12 +179,12 @@ export function tookWords({ ms }: ToldRun): string {
   return ms < 100_000 ? `${(ms / 1000).toFixed(1)} s` : range(ms);
 }
 
-function outcomeWords(state: string, status: ToldRun['status']): string {
+function outcomeWords(state: string, status: string): string {
   return state === 'planned' && status === 'running' ? 'still to send' : outcomeName(state);
 }
 
 /** Formats counts such as: 3 created, 1 template updated; still to send: 2 opt out */
-export function changesWords(changes: ToldChanges, status: ToldRun['status']): string {
+export function changesWords(changes: ToldChanges, status: string): string {
   const byState = new Map<string, string[]>([['acked', []]]);
   const count = (of: ToldChanges['contacts'], kind: RecordTypeName): void => {
     for (const [op, states] of Object.entries(of)) {
