@@ -16,13 +16,20 @@ test('an edit on the platform stands beside the source, and its preview runs not
     subject: 'Hello',
     content: [{ type: 'text', text: 'a < b' }, { html }],
   });
+  world.template('other', { subject: 'As it is' });
   expect((await world.call('sync')).code).toBe(0);
-  const [template] = world.emulator.world.templates();
+  const template = world.emulator.world.templates().find(({ name }) => name === 'welcome');
   world.emulator.dashboard.editTemplate(template?.id ?? '', { subject: 'Edited by hand' });
   await world.call('sync');
-  const running = await startConsole([world.file]);
+  const other = await mirrored({ lines: { mirror: 'other' } });
+  const running = await startConsole([world.file, other.file]);
   const { page } = await look(running);
-  await page.goto('/m/world/templates');
+  const differing = page.getByRole('link', { name: '1 template differs' });
+  await page.getByRole('row', { name: 'world' }).filter({ has: differing }).waitFor();
+  await page.goto('/m/world');
+  await differing.click();
+  expect(await page.locator('tbody tr').count()).toBe(1);
+  await page.getByText(/The platform as of .*, the source as of .*/).waitFor();
   await page.getByText('differs in subject: was edited on the platform (subject)').waitFor();
   await page.getByRole('link', { name: 'welcome' }).click();
   const row = page.getByRole('row', { name: 'subject (differs)' });
@@ -41,6 +48,8 @@ test('an edit on the platform stands beside the source, and its preview runs not
   await preview.getByText('a < b').waitFor();
   expect(await page.title()).toBe('welcome · world · crm-mirror');
   expect(await faultsOf(page)).toEqual([]);
+  await page.goto('/m/world/templates');
+  expect(await page.locator('tbody tr').count()).toBe(2);
   world.emulator.dashboard.deleteTemplate(template?.id ?? '');
   await world.call('sync');
   await page.goto('/m/world/templates');

@@ -12,6 +12,8 @@ import { tickWords } from '../../config/schema/cron-pattern.ts';
 import {
   attentionItem,
   calmWords,
+  exceptionLinks,
+  exceptions,
   problemCount,
   stateWord,
   statusSection,
@@ -22,7 +24,7 @@ import { actionForm, liveArea, progressLine } from '../view/form.ts';
 import type { Due } from '../../views/status/next-runs.ts';
 import { html, type Html, prose, sectionsHtml, tiles, timeOf } from '../../views/render/html.ts';
 import { names, numbers } from '../../views/sections.ts';
-import { linkTo, orFault, type Page, type PageRequest } from '../view/page.ts';
+import { link, linkTo, orFault, type Page, type PageRequest } from '../view/page.ts';
 import type { PageStatusAndNext } from '../view/console-mirror.ts';
 import type { Standing } from '../../views/status/mirrors.ts';
 import { historySection, mirrorPlots, routePlots } from './history.ts';
@@ -53,7 +55,7 @@ export function statusPieces(
   const shown = unexplained(seen.status, seen.attention);
   const main = mainAct(seen.status, shown);
   return {
-    state: stateSection(seen),
+    state: stateSection(request, seen),
     attention: attentionPart(request, seen.status, shown, main),
     actions: html`<div class="row">
       ${runForms(request, seen, main)} ${rehearsalLink(request)}
@@ -68,9 +70,10 @@ function isUnreadable({ attention }: Standing): boolean {
   return attention.some(({ code }) => code === 'snapshot_unreadable');
 }
 
-function stateSection(seen: Standing): Html {
+function stateSection(request: PageRequest, seen: Standing): Html {
   const { status } = seen;
-  const { tone, text } = stateWord(status, seen.attention);
+  const { is, tone, text, short } = stateWord(status, seen.attention);
+  const but = is === 'well' ? exceptionLinks(status) : [];
   const { total = null, done = 0 } = status.running ?? {};
   const bar = html`<progress
     aria-label="Progress of the run"
@@ -86,12 +89,15 @@ function stateSection(seen: Standing): Html {
     (one) => html`<p class="quiet">${prose(canaryWords(one))}.</p>`,
   );
   // Otherwise the words of a calm mirror contain it.
-  const waiting = seen.attention.length > 0 ? (status.waiting ?? []) : [];
+  const isTold = seen.attention.length === 0 && exceptions(status) === '';
+  const waiting = isTold ? [] : (status.waiting ?? []);
   const waits = windowWords(waiting).map(
     (words) => html`<p class="quiet">${prose(words)} (windows).</p>`,
   );
   return html`<p class="state">
-      <span class="chip ${tone}">${text}</span> ${!isUnreadable(seen) && proven}
+      <span class="chip ${tone}">${but.length > 0 ? short : text}</span>
+      ${but.map((one, at) => html`${at > 0 ? ' · ' : ''}${link(request, one.page, one.text)}`)}
+      ${!isUnreadable(seen) && proven}
     </p>
     ${canaries} ${waits} ${progressLine(status)} ${total !== null && bar}`;
 }
@@ -133,6 +139,8 @@ function attentionPart(
   main: string,
 ): Html {
   if (shown.length === 0) {
+    // Otherwise the state names what there is, with links.
+    if (exceptions(status) !== '') return html``;
     return html`<p class="quiet">${status.mirror}: ${consoleText(request, calmWords(status))}.</p>`;
   }
   // What awaits approval is decided on a page, and not by the command that the text names.

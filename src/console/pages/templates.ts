@@ -13,11 +13,13 @@ import {
 import type { Snapshot } from '../../store/snapshot.ts';
 import { html, type Html, prose, sectionsHtml } from '../../views/render/html.ts';
 import { names, type Text } from '../../views/sections.ts';
+import { tellRun } from '../../views/status/run-history.ts';
 import { readerOf } from '../view/console-text.ts';
 import { linkTo, type Page, type PageContent, type PageRequest } from '../view/page.ts';
-import { askForm, notOperator, pageLinks } from '../view/form.ts';
+import { askForm, filterLink, notOperator, pageLinks, withQuery } from '../view/form.ts';
 
 const perPage = 100;
+const runsSearched = 20;
 const missing = 'missing on the platform';
 
 /** The list of the templates. */
@@ -25,12 +27,17 @@ export const templatesPage: Page = {
   path: 'templates',
   nav: 'Templates',
   async show(request) {
-    const { after = '' } = request.query;
-    const { rows, total } = await request.mirror.read(request.user, ({ snapshot }) => {
-      if (!snapshot) return { rows: [], total: 0 };
+    const { after = '', show } = request.query;
+    const isSome = show === 'differs';
+    const { rows, total, read } = await request.mirror.read(request.user, ({ snapshot }) => {
+      if (!snapshot) return { rows: [], total: 0, read: '' };
       const problems = Map.groupBy(problemsIn(snapshot), ({ key }) => key);
       const { recorded } = snapshot;
-      const found = recorded.next('template', after, perPage).map((row) => {
+      // Whatever differs is a problem, too.
+      const those = isSome
+        ? [...problems.keys()].flatMap((key) => recorded.get('template', key) ?? [])
+        : recorded.next('template', after, perPage);
+      const found = those.map((row) => {
         const { value } = decodeTemplate.recorded(row);
         const { source, platform } = sidesOf(value);
         return {
@@ -41,7 +48,7 @@ export const templatesPage: Page = {
           isMissing: row.id === undefined,
         };
       });
-      return { rows: found, total: recorded.count('template') };
+      return { rows: found, total: recorded.count('template'), read: readWords(snapshot) };
     });
     const list = rows.map(({ key, name, problems: [problem], differs, isMissing }): Text[] => {
       const what = isMissing ? missing : `differs in ${differs.join(', ')}`;
@@ -54,18 +61,41 @@ export const templatesPage: Page = {
     });
     const section = {
       table: { columns: ['Template', 'On the platform'], rows: list },
-      none: 'No template is mirrored.',
+      none: isSome ? 'No template differs.' : 'No template is mirrored.',
     };
     const links = [
       after !== '' && (['First', { after: '' }] as const),
-      rows.length >= perPage && (['Next', { after: rows.at(-1)?.key }] as const),
+      rows.length >= perPage && !isSome && (['Next', { after: rows.at(-1)?.key }] as const),
     ];
     const shown = `${withCommas(rows.length)} of ${counted(total, 'template')}`;
-    const body = html`${sectionsHtml([section], readerOf(request))}
-    ${rows.length === 0 ? '' : pageLinks(request, links, shown)}`;
+    const kinds = [
+      ['', 'All'],
+      ['differs', 'Those that differ'],
+    ] as const;
+    const body = html`<p class="filters">
+        ${kinds.map(([is, text]) =>
+          filterLink(withQuery(request, { show: is, after: '' }), text, is === (show ?? '')),
+        )}
+      </p>
+      <p class="quiet">${prose(read)}</p>
+      ${sectionsHtml([section], readerOf(request))}
+      ${rows.length === 0 ? '' : pageLinks(request, links, shown)}`;
     return { title: 'Templates', body };
   },
 };
+
+/** Says when runs last read each side completely. */
+function readWords({ runs }: Snapshot): string {
+  const all = ['full', 'fast']
+    .flatMap((mode) => runs.newest(runsSearched, { mode }))
+    .toSorted((a, b) => b.startedAt - a.startedAt)
+    .map((run) => tellRun(run, () => false));
+  const [platform, source] = (['platform', 'source'] as const).map(
+    (side) => all.find((run) => run.only !== 'contacts' && run.certificate?.[side])?.startedAt,
+  );
+  if (platform === undefined || source === undefined) return 'No run has read both sides yet.';
+  return `The platform as of ${platform}, the source as of ${source}.`;
+}
 
 /** One template, with both sides. */
 export const templatePage: Page = {

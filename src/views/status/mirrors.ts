@@ -10,7 +10,15 @@ import type { Config } from '../../config/config.ts';
 import { stepWords } from '../../compose/run-progress.ts';
 import { withConfig } from '../../compose/command-options.ts';
 import { range, instant } from '../../compose/output/format-values.ts';
-import { names, numbers, present, type Section, type Span, type TableRow } from '../sections.ts';
+import {
+  names,
+  numbers,
+  present,
+  type Section,
+  type Span,
+  type TableRow,
+  type Text,
+} from '../sections.ts';
 import {
   ago,
   type Attention,
@@ -25,6 +33,7 @@ import {
 } from './attention.ts';
 import { type CurrentStatus, readCurrentStatus, statusWithoutSnapshot } from './status-document.ts';
 import {
+  exceptionLinks,
   exceptions,
   heldRecords,
   type MirrorState,
@@ -172,10 +181,15 @@ export function fixOf(one: Standing): string {
 }
 
 /** The shortest words for what is wrong, and since when. */
-function causeWords(one: Standing): string {
+function causeWords(one: Standing): Text {
   const { status } = one;
   const [worst, ...others] = unexplained(status, one.attention);
-  if (!worst || stateOf(one) === 'first') return exceptions(status);
+  if (!worst || stateOf(one) === 'first') {
+    return exceptionLinks(status).flatMap(({ page, text }, at): Span[] => [
+      ...(at === 0 ? [] : [', ']),
+      { page: `${status.mirror}/${page}`, text },
+    ]);
+  }
   const words = causes[worst.code]?.[1];
   if (words === undefined) return worst.text;
   const since = worst.since === null ? '' : `, for ${ago(worst.since, status.at)}`;

@@ -8,6 +8,7 @@ import {
 } from '../../engine/report/guard-text.ts';
 import { limitWords } from '../../engine/report/duration-forecast.ts';
 import { renderProblem } from '../../domain/errors.ts';
+import type { RecordTypeName } from '../../domain/record.ts';
 import { type GuardClass, guardNames, guardRows, timedGuards } from '../../domain/guard-classes.ts';
 import { canaryBounds } from '../../domain/guards/canary.ts';
 import { sayUnmanaged } from '../../domain/unmanaged-people.ts';
@@ -300,18 +301,36 @@ export function stateWord(
 }
 
 /** Names the records that are not as the source states them, and need nobody at once. */
-export function exceptions({ conflicts, rejected, invalid, rejections }: CurrentStatus): string {
-  const words = (of: CurrentStatus['invalid'], people: string, templates: string): string[] => [
-    ...(of?.contacts ? [`${countWords('contact', of.contacts)} ${people}`] : []),
-    ...(of?.templates ? [`${countWords('template', of.templates)} ${templates}`] : []),
+export function exceptions(status: CurrentStatus): string {
+  return exceptionLinks(status)
+    .map(({ text }) => text)
+    .join(', ');
+}
+
+/** Returns the same, each with the page of the console that shows them. */
+export function exceptionLinks(status: CurrentStatus): { page: string; text: string }[] {
+  const { conflicts, rejected, invalid, rejections } = status;
+  const link = (page: string, n: number | undefined, type: RecordTypeName, words: string) =>
+    n ? [{ page, text: `${countWords(type, n)} ${words}` }] : [];
+  const both = (
+    of: CurrentStatus['invalid'],
+    people: string,
+    templates: string,
+    page = 'problems',
+  ) => [
+    ...link('problems', of?.contacts, 'contact', people),
+    ...link(page, of?.templates, 'template', templates),
   ];
-  const byHand = rejections.map((held) => heldWords(held)).filter((one) => one !== '');
+  const differs = conflicts?.templates === 1 ? 'differs' : 'differ';
   return [
-    ...words(conflicts, 'in conflict', conflicts?.templates === 1 ? 'differs' : 'differ'),
-    ...words(rejected, 'refused by the platform', 'refused by the platform'),
-    ...words(invalid, 'with a record that cannot be used', 'that cannot be used'),
-    ...byHand.map((one) => `${one} rejected by hand`),
-  ].join(', ');
+    ...both(conflicts, 'in conflict', differs, 'templates?show=differs'),
+    ...both(rejected, 'refused by the platform', 'refused by the platform'),
+    ...both(invalid, 'with a record that cannot be used', 'that cannot be used'),
+    ...rejections.flatMap((held) => {
+      const words = heldWords(held);
+      return words === '' ? [] : [{ page: 'approvals', text: `${words} rejected by hand` }];
+    }),
+  ];
 }
 
 export function problemCount({ conflicts, rejected, invalid }: CurrentStatus): number {
