@@ -41,7 +41,7 @@ import { createLog, type Log } from '../app/run/run-log.ts';
 import { runNow } from '../app/run/run-command.ts';
 import {
   createOpenMirror,
-  type HomeOptions,
+  type HostOptions,
   isPassing,
   type Opened,
   type OpenMirror,
@@ -58,10 +58,10 @@ type RunTick = Exclude<Tick, 'sentinel'>;
 /** What has become of a tick; `elsewhere`: it is offered again, here or to another process. */
 type Ran = 'over' | 'elsewhere';
 
-export type Home = ReturnType<typeof createMirrorHost>;
+export type MirrorHost = ReturnType<typeof createMirrorHost>;
 
 /** The parts of a mirror's host. */
-interface Host extends HomeOptions {
+interface Host extends HostOptions {
   mirror: OpenMirror;
   log: Log;
   /** Runs about all people, and what else must run alone, one after the other. */
@@ -71,8 +71,8 @@ interface Host extends HomeOptions {
 }
 
 /** Creates the host of a mirror. Nothing is opened yet. */
-export function createMirrorHost(options: HomeOptions) {
-  const { config, shell, clock, capacity, faults, outages, causes } = options;
+export function createMirrorHost(options: HostOptions) {
+  const { config, shell, clock, capacity } = options;
   const mirror = createOpenMirror(options);
   const retries = createRunRetries(clock, async (tick) => {
     // The worker that has the mirror now makes its own runs.
@@ -80,12 +80,9 @@ export function createMirrorHost(options: HomeOptions) {
     return run(tick, clock.now());
   });
   const log = createLog(shell, config.mirror);
-  const told = { shell, noticed: log.noticed, clock, faults, outages, causes };
-  const notifier = createNotifier(config, {
-    ...told,
-    reporter: mirror.owner,
-    random: Math.random,
-  });
+  const { noticed } = log;
+  const reporting = { noticed, reporter: mirror.owner, random: Math.random };
+  const notifier = createNotifier(config, { ...options, ...reporting });
   const host: Host = { ...options, mirror, log, alone: pLimit(1), notifier, retries };
   const { alone } = host;
   notifier?.watch();
@@ -97,8 +94,8 @@ export function createMirrorHost(options: HomeOptions) {
   };
   return {
     /** Waits until this worker has locked the mirror, or is to stop. Throws as `assemble` does. */
-    async taken(): Promise<void> {
-      await taken(host);
+    async claim(): Promise<void> {
+      await claim(host);
       // If the last run failed, the process that was to repeat it has ended.
       const { runs } = mirror.opened()?.mirror.snapshot ?? {};
       for (const mode of ['full', 'fast'] as const) {
@@ -138,7 +135,7 @@ export function createMirrorHost(options: HomeOptions) {
     /** Returns whether this worker has the mirror, or had it last and opens it again. */
     isOurs: (): boolean => mirror.owner() === 'this',
     /** Opens everything anew with the current configuration once nothing runs. */
-    again: async (): Promise<void> => alone(mirror.reopen),
+    reopen: async (): Promise<void> => alone(mirror.reopen),
     limits: mirror.limits,
     async close(): Promise<void> {
       retries.close();
@@ -179,7 +176,7 @@ async function runTick(host: Host, tick: RunTick): Promise<Ran> {
         if (alert.run === summary.run) log.alerted(alert);
       }
       host.ended(summary);
-      mirror.complain.no();
+      mirror.complaints.reset();
       outages.works('disk');
       if (status === 'failed') await mirror.reopen();
       else if (summary.mode === 'full' && summary.only === null) mirror.dropNotes();
@@ -216,7 +213,7 @@ async function look({ mirror, log, alone }: Host): Promise<Ran> {
       const { stop, abort } = mirror.shell();
       const restored = copiedAt(opened.snapshot.meta) !== undefined;
       log.saw(await lanes.run((own) => watch(own, { stop, abort, restored })));
-      mirror.complain.no();
+      mirror.complaints.reset();
       return 'over';
     },
     async (error): Promise<Ran> => {
@@ -237,7 +234,7 @@ function optionsOf(tick: RunTick) {
   } as const;
 }
 
-async function taken({ shell, mirror, turns, config, capacity }: Host): Promise<void> {
+async function claim({ shell, mirror, turns, config, capacity }: Host): Promise<void> {
   const claimed = async (): Promise<void> => mirror.use(async () => undefined);
   while (!shell.stop.aborted) {
     if (turns) {
@@ -250,7 +247,7 @@ async function taken({ shell, mirror, turns, config, capacity }: Host): Promise<
       return;
     } catch (error) {
       if (!isPassing(error)) throw error;
-      mirror.complain.of(error);
+      mirror.complaints.print(error);
       await systemClock.sleep(retrySchedules.lease.firstMs, shell.stop).catch(() => undefined);
     }
   }
@@ -258,33 +255,28 @@ async function taken({ shell, mirror, turns, config, capacity }: Host): Promise<
 
 /** Checks the lock when it is in doubt, until the mirror is lost, and closed, or `stop`. */
 async function stay({ shell, lock, mirror, alone, node }: Host): Promise<void> {
-  for (;;) {
+  const reason = 'another worker has become the home of this mirror';
+  const lost = new Busy(reason, { fix: 'this one leaves it' });
+  while (!shell.stop.aborted) {
     const doubts = node.doubts();
-    const failure = mirror.isLocked() ? await failureOf(lock) : undefined;
+    const keeping = mirror.isLocked() ? lock.keep() : Promise.resolve(true);
+    const failure = await keeping.then(
+      (isKept) => (isKept ? undefined : lost),
+      (error: unknown) => error,
+    );
     if (failure !== undefined && !shell.stop.aborted) return mirror.lose(failure, alone);
     await node.doubted(doubts, shell.stop);
-    if (shell.stop.aborted) return;
   }
 }
 
-async function failureOf(lock: Host['lock']): Promise<unknown> {
-  try {
-    if (await lock.keep()) return undefined;
-    const another = 'another worker has become the home of this mirror';
-    return new Busy(another, { fix: 'this one leaves it' });
-  } catch (error) {
-    return error;
-  }
-}
-
-interface Told {
+interface RecordEvent {
   id: string;
   heard: Heard;
   signature: string;
 }
 
 /** Does what an event about a record asks for. Never throws. */
-async function workOn(host: Host, told: Told): Promise<Worked> {
+async function workOn(host: Host, event: RecordEvent): Promise<Worked> {
   const { mirror, retries } = host;
   if (mirror.isComing()) return 'elsewhere';
   return mirror.attempt(
@@ -294,7 +286,7 @@ async function workOn(host: Host, told: Told): Promise<Worked> {
       const { full, fast } = mirror.config().schedule?.patterns ?? {};
       const isScheduled = full !== undefined || fast !== undefined;
       if (isScheduled && isUnloaded(opened.mirror)) retries.begin('fast');
-      return told.heard === 'erased' ? erase(host, told, opened) : record(host, told.id, opened);
+      return event.heard === 'erased' ? erase(host, event, opened) : record(host, event.id, opened);
     },
     () => 'again',
   );
@@ -319,15 +311,15 @@ async function record(host: Host, id: string, { lanes }: Opened): Promise<Worked
 }
 
 /** The remainder of the event is handled as a change, and so is an event that is not signed. */
-async function erase(host: Host, told: Told, opened: Opened): Promise<Worked> {
-  const { id } = told;
+async function erase(host: Host, event: RecordEvent, opened: Opened): Promise<Worked> {
+  const { id } = event;
   const { stop: signal, abort } = host.mirror.shell();
   const config = host.mirror.config();
   const seal = sealIn(config);
   if (!seal) throw new Invalid(`${config.memory.keyFile}: the key of the memory is gone`);
   const { rest, people } = await opened.lanes.sibling(async ({ mirror }) => {
     const { snapshot, clock } = mirror;
-    const order = openErasure(seal, told, { snapshot, now: clock.now() });
+    const order = openErasure(seal, event, { snapshot, now: clock.now() });
     if (!order) return { rest: 'event', people: [] };
     const erased = await eraseTold(mirror, id, { signal, abort });
     if (erased.rest !== 'again') {
@@ -338,7 +330,7 @@ async function erase(host: Host, told: Told, opened: Opened): Promise<Worked> {
   });
   for (const one of people) {
     host.log.erased(one);
-    if (one.is === 'failed') host.mirror.complain.of(one.told.failure);
+    if (one.is === 'failed') host.mirror.complaints.print(one.told.failure);
     if (one.is === 'held') host.notifier?.ran();
   }
   if (rest === 'event') return record(host, id, opened);

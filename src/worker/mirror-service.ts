@@ -18,7 +18,13 @@ import type { Connections } from '../compose/queues/shared-connections.ts';
 import { sealIn } from '../compose/queues/payload-encryption.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { instant } from '../compose/output/format-values.ts';
-import { type Attention, attentionOf, outageLines, unreadable } from '../views/status/attention.ts';
+import {
+  type Attention,
+  attentionOf,
+  outageLines,
+  unreadable,
+  worstFirst,
+} from '../views/status/attention.ts';
 import { readCurrentStatus, tellOutage } from '../views/status/status-document.ts';
 import type { Webhook } from './server/webhooks.ts';
 import type { Workable } from './mirror-folder.ts';
@@ -55,8 +61,8 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
   const queue = openRunQueue(place);
   const redis = keepSchedule(queue, config, shell, { connections, clock });
   const failing = () =>
-    home.isOurs() ? outageLines(outages.outages().map(tellOutage), instant(systemClock.now())) : [];
-  const faults = (): Attention[] => [...redis.faults(0), ...failing()];
+    host.isOurs() ? outageLines(outages.outages().map(tellOutage), instant(systemClock.now())) : [];
+  const faults = (): Attention[] => worstFirst([...redis.faults(0), ...failing()]);
   const own = openLockStore(quick, mirror, node.name);
   const lock = createMirrorLock(own, {
     mirror,
@@ -65,7 +71,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
     clock: systemClock,
     random: randomBytes,
   });
-  const home = createMirrorHost({
+  const host = createMirrorHost({
     ...options,
     config,
     shell,
@@ -87,7 +93,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
     redis.changed();
     // Redis may have lost its data while it was away.
     const isBack = connections.away() === undefined;
-    if (isBack && (!turns || home.isHere())) follow(queue, config).catch(failed.reject);
+    if (isBack && (!turns || host.isHere())) follow(queue, config).catch(failed.reject);
   });
   const isHalted = (): boolean => {
     try {
@@ -113,39 +119,39 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
     // Of several workers, only the one that has the mirror writes the schedule.
     if (!turns) await follow(queue, config);
     await node.begun;
-    const isOurs = (): boolean => !isLeaving && home.isHere();
+    const isOurs = (): boolean => !isLeaving && host.isHere();
     let kept: Promise<void> | undefined;
     const due = dueIn(schedule).map(({ tick }) => tickWords(tick));
     if (events) due.push('events');
     for (;;) {
-      await home.taken();
+      await host.claim();
       if (isEnding()) return;
       // The worker that had the mirror before may have removed the schedule as it left.
       await follow(queue, config);
       // What is served after `close` is never closed, and keeps the process alive.
       if (isEnding()) return;
       shell.note(`crm-mirror: ${mirror}: worker serves ${due.join(', ')}`);
-      queue.serve(overdue.watched(home.run));
-      events?.serve(home.record, { concurrency: lanesAtOnce, failed: failed.reject });
+      queue.serve(overdue.watched(host.run));
+      events?.serve(host.record, { concurrency: lanesAtOnce, failed: failed.reject });
       handed = serveCommands(place, async (taken) => {
         const seal = sealIn(config, randomBytes);
         if (!seal) throw new Invalid(`${config.memory.keyFile}: the key of the memory is gone`);
-        return doHanded({ config, shell, home, seal, now: systemClock.now }, taken);
+        return doHanded({ config, shell, host, seal, now: systemClock.now }, taken);
       });
       kept ??= redis.keep(isOurs, overdue.isLate);
-      await home.stay();
+      await host.stay();
       if (isEnding()) return;
       await rest();
     }
   };
   const close = async (): Promise<void> => {
     isLeaving = true;
-    home.rest();
+    host.rest();
     unlisten();
     failed.promise.catch(() => undefined);
     await Promise.all([queue.close(), handed?.close(), events?.close()]);
     // Who hears that it is left can open the snapshot.
-    await home.close();
+    await host.close();
     outages.leave();
     await own.leave().catch(() => undefined);
     quick.close();
@@ -153,7 +159,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
   };
 
   const { probe = createProbe(systemClock) } = options;
-  const looks = { isHere: home.isOurs, away: redis.away, lookForOverdue: overdue.look };
+  const looks = { isHere: host.isOurs, away: redis.away, lookForOverdue: overdue.look };
   void pulse({ config, outages, clock, probe, ...looks }, shell.stop);
   const view = viewQueues(mirror, { quick: connections.quick() });
   // The key is there since the first run.
@@ -168,8 +174,8 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
     failed: failed.promise,
     webhook,
     queues: view.queues,
-    isHere: home.isHere,
-    isTold: (): boolean => turns === undefined || home.isHere(),
+    isHere: host.isHere,
+    isTold: (): boolean => turns === undefined || host.isHere(),
     away: redis.away,
     faults,
     standing: async () => {
@@ -181,16 +187,16 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
         throw fault ? new Invalid(fault.text, { fix: fault.fix, cause: error }) : error;
       }
     },
-    limits: home.limits,
+    limits: host.limits,
     depths: view.depths,
     due: view.due,
     lagMs: async () => events?.lagMs(),
     /** Ends the service when what is in progress has ended; with its schedule if `isGone` then. */
     async leave(isGone: () => boolean): Promise<void> {
       isLeaving = true;
-      home.rest();
+      host.rest();
       await rest();
-      if (isGone() && home.isHere()) await unfollow(queue, config, outer);
+      if (isGone() && host.isHere()) await unfollow(queue, config, outer);
       over.abort(new Interrupted('SIGTERM'));
       await close();
     },

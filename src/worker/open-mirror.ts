@@ -64,7 +64,7 @@ export interface MirrorSettings {
 }
 
 /** The parts and settings with which a worker serves a mirror. */
-export interface HomeOptions extends MirrorSettings {
+export interface HostOptions extends MirrorSettings {
   config: Config;
   shell: Shell;
   lock: MirrorLock;
@@ -87,7 +87,7 @@ export type OpenMirror = ReturnType<typeof createOpenMirror>;
 const asleep = (): void => undefined;
 
 /** Creates the mirror, which is closed at first. */
-export function createOpenMirror(options: HomeOptions) {
+export function createOpenMirror(options: HostOptions) {
   const { shell, lock, capacity, load } = options;
   let { config } = options;
   let opened: Opened | undefined;
@@ -106,7 +106,7 @@ export function createOpenMirror(options: HomeOptions) {
   let left = new AbortController();
   /** Who has the mirror, as far as this worker knows. It stays so while Redis is away. */
   let owner: 'this' | 'another' | 'unknown' = 'unknown';
-  const complain = createComplaints(config.mirror, shell);
+  const complaints = createComplaints(config.mirror, shell);
 
   const shut = (failure?: unknown): void => {
     wake();
@@ -166,7 +166,7 @@ export function createOpenMirror(options: HomeOptions) {
         wake = capacity.idle(() => {
           if (opened !== used || users > 0) return;
           shut();
-          closing?.catch(complain.of);
+          closing?.catch(complaints.print);
         });
       }
     }
@@ -176,7 +176,7 @@ export function createOpenMirror(options: HomeOptions) {
   return {
     use,
     close,
-    complain,
+    complaints,
     isLocked,
     config: () => config,
     opened: () => opened,
@@ -204,7 +204,7 @@ export function createOpenMirror(options: HomeOptions) {
         });
       } catch (error) {
         if (error instanceof Interrupted) return failed(error);
-        complain.of(error);
+        complaints.print(error);
         return !isOpen && isPassing(error) ? 'elsewhere' : failed(error);
       }
     },
@@ -218,7 +218,7 @@ export function createOpenMirror(options: HomeOptions) {
         config = load();
         if (!capacity) await come();
       } catch (error) {
-        complain.of(error);
+        complaints.print(error);
       }
     },
     /** The notes about the opening hold until a run has read everything. */
@@ -229,7 +229,7 @@ export function createOpenMirror(options: HomeOptions) {
     standBy: () => void (owner = 'another'),
     /** Interrupts what runs, as another worker has the mirror, and closes it after `ended`. */
     async lose(failure: unknown, ended: (close: () => Promise<void>) => Promise<void>) {
-      complain.of(failure);
+      complaints.print(failure);
       owner = 'another';
       left.abort(new Interrupted('SIGTERM'));
       await ended(async () => close(failure));
@@ -297,14 +297,14 @@ function createLanes({ sibling }: Assembled) {
 function createComplaints(mirror: string, { note }: Shell) {
   let said = '';
   return {
-    of(error: unknown): void {
+    print(error: unknown): void {
       const { text } = explain(error);
       if (error instanceof Busy && said === text) return;
       said = text;
       for (const line of text.split('\n')) note(`crm-mirror: ${mirror}: ${line}`);
     },
     /** Resets the state after everything works again, so that the next error is always printed. */
-    no: (): void => void (said = ''),
+    reset: (): void => void (said = ''),
   };
 }
 

@@ -13,7 +13,7 @@ import type { Shell } from '../compose/process-shell.ts';
 import { refusePaused } from '../compose/mirror-files.ts';
 import { exitCode } from '../compose/output/failure-report.ts';
 import { type Call, call, type HandoverOutcome, type News } from '../app/remote/worker-handover.ts';
-import type { Home } from './mirror-host.ts';
+import type { MirrorHost } from './mirror-host.ts';
 import { isPassing } from './open-mirror.ts';
 
 const progressEachMs = 500;
@@ -22,7 +22,7 @@ export interface Hand {
   config: Config;
   shell: Shell;
   seal: Seal;
-  home: Pick<Home, 'hold' | 'again'>;
+  host: Pick<MirrorHost, 'hold' | 'reopen'>;
   now(): number;
 }
 
@@ -34,7 +34,7 @@ export interface Hand {
  * has expired.
  */
 export async function doHanded(
-  { config, shell, seal, home, now }: Hand,
+  { config, shell, seal, host, now }: Hand,
   { sealed, latest, tell }: TakenCommand,
 ): Promise<string> {
   const order = seal.openOrder(sealed, 'command', now());
@@ -54,7 +54,7 @@ export async function doHanded(
     if (where === 'here') return exitCode('invalid');
     let isHeld = false;
     try {
-      const code = await home.hold(where, async (held, stop) => {
+      const code = await host.hold(where, async (held, stop) => {
         isHeld = true;
         if (now() > order.expiresAt) seal.openOrder(await latest(), 'command', now(), about);
         const { snapshot } = held.mirror;
@@ -69,7 +69,7 @@ export async function doHanded(
         return run({ stop, held: () => held });
       });
       // From now on, the new configuration determines which account the mirror belongs to.
-      if (wanted.argv[0] === 'rebind') await home.again();
+      if (wanted.argv[0] === 'rebind') await host.reopen();
       return code;
     } catch (error) {
       if (isHeld || !isPassing(error)) throw error;

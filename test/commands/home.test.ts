@@ -40,7 +40,7 @@ test('does nothing before it knows which account the mirror belongs to', async (
     () => asked.promise,
     async () => true,
   );
-  const taken = home.taken();
+  const taken = home.claim();
   expect(await home.record('1', 'changed', '')).toBe('elsewhere');
   let isDone = false;
   const held = home.hold('beside', async () => (isDone = true));
@@ -58,7 +58,7 @@ test('stops a command that it was handed when it loses the mirror', async () => 
     async () => undefined,
     async () => isKept,
   );
-  await home.taken();
+  await home.claim();
   const staying = home.stay();
   const held = home.hold('alone', async (_, stopped) => {
     isKept = false;
@@ -104,7 +104,7 @@ test('carries out, by the same order, an erasure that failed before', async () =
     {},
     file,
   );
-  await home.taken();
+  await home.claim();
   const { undo } = server.fail(({ method }) => method === 'DELETE', { is: 'answer', status: 403 });
   expect(await home.record('1', 'erased', order)).toBe('again');
   expect(shown(ann)).toBeDefined();

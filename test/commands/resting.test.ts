@@ -74,7 +74,7 @@ async function stage() {
 test('is closed when nothing has been done for a while, and opened for the next work', async () => {
   const { world, start, isOpen, rests, clock } = await stage();
   const { home, isServed } = start('one');
-  await home.taken();
+  await home.claim();
   expect([home.isHere(), isOpen()]).toEqual([true, true]);
   await rests();
   expect([home.isHere(), await isServed()]).toEqual([true, true]);
@@ -102,7 +102,7 @@ test('is closed when nothing has been done for a while, and opened for the next 
 test('keeps nothing of a closed mirror in memory', async () => {
   const { start, rests } = await stage();
   const { home } = start('one');
-  await home.taken();
+  await home.claim();
   const snapshot = await home.hold('alone', async ({ mirror }) => new WeakRef(mirror.snapshot));
   await rests();
   setFlagsFromString('--expose-gc');
@@ -116,7 +116,7 @@ test('keeps nothing of a closed mirror in memory', async () => {
 test('works that come at once share one opening, also while it is being closed', async () => {
   const { start, rests, clock, generation } = await stage();
   const { home } = start('one');
-  await home.taken();
+  await home.claim();
   await rests();
   const before = generation();
   const work = async () => home.hold('beside', async ({ mirror }) => mirror.snapshot.generation());
@@ -128,7 +128,7 @@ test('works that come at once share one opening, also while it is being closed',
 test('lets a command have the snapshot that it has closed, and has no part in it meanwhile', async () => {
   const { world, file, config, start, rests, generation } = await stage();
   const { home, isServed } = start('one');
-  await home.taken();
+  await home.claim();
   await rests();
   // The command knows of no Redis.
   expect((await launch(['sync', '-c', file]).ended).code).toBe(0);
@@ -147,7 +147,7 @@ test('lets a command have the snapshot that it has closed, and has no part in it
 test('stays assigned while it is closed: no worker takes it until its process has died', async () => {
   const { start, rests, generation, said } = await stage();
   const { home: one, node } = start('one');
-  await one.taken();
+  await one.claim();
   await rests();
   const { home: two, quick } = start('two');
   const before = generation();
@@ -168,7 +168,7 @@ test('stays assigned while it is closed: no worker takes it until its process ha
 test('is opened while it is paused, for commands only', async () => {
   const { world, file, start, rests } = await stage();
   const { home } = start('one');
-  await home.taken();
+  await home.claim();
   await rests();
   expect((await launch(['pause', '-c', file]).ended).code).toBe(0);
   expect(await home.run('full', 0)).toBe('over');
@@ -180,7 +180,7 @@ test('is opened while it is paused, for commands only', async () => {
 test('begins no run that waits for a slot when it leaves', async () => {
   const { start, said } = await stage();
   const { home } = start('one');
-  await home.taken();
+  await home.claim();
   home.rest();
   expect(await home.run('full', 0)).toBe('elsewhere');
   expect(await home.hold('beside', async () => 'done')).toBe('done');

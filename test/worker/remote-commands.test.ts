@@ -46,8 +46,8 @@ test.each([
       shell,
       seal,
       now: () => now,
-      home: {
-        again: async () => undefined,
+      host: {
+        reopen: async () => undefined,
         async hold(__, work) {
           now += 60 * minute;
           return work(held, stop);

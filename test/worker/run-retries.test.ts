@@ -101,7 +101,7 @@ describe('a worker', () => {
     const { world, serve, runs, clock } = await stage();
     rmSync(join(world.folder, 'people.csv'));
     const home = serve();
-    await home.taken();
+    await home.claim();
     await home.run('full', 0);
     expect(runs()).toEqual(['full failed']);
     await clock.advance(minuteMs);
@@ -109,7 +109,7 @@ describe('a worker', () => {
     await home.close();
     world.people([{ email: ann, news: 'yes' }]);
     const next = serve();
-    await next.taken();
+    await next.claim();
     await clock.advance(minuteMs);
     await untilHolds(() => expect(runs()[0]).toBe('full done'));
     await clock.advance(60 * minuteMs);
@@ -121,7 +121,7 @@ describe('a worker', () => {
     async (tick) => {
       const { serve, runs, world } = await stage();
       const home = serve();
-      await home.taken();
+      await home.claim();
       await home.run(tick, 0);
       expect(runs()).toEqual(['full done']);
       expect(world.shown(ann)).toMatchObject({ ch_news: 'opt_in' });
@@ -133,7 +133,7 @@ describe('a worker', () => {
   test('begins with a full run when an event comes first, and with one only', async () => {
     const { serve, runs, clock } = await stage();
     const home = serve();
-    await home.taken();
+    await home.claim();
     await Promise.all(['1', '2', '3'].map((id) => home.record(id, 'changed', '')));
     await clock.advance(1);
     await untilHolds(() => expect(runs()).toContain('full done'));
@@ -145,7 +145,7 @@ describe('a worker', () => {
   test('reads a key file that has changed before the next run', async () => {
     const { serve, runs, keyFile } = await stage();
     const home = serve();
-    await home.taken();
+    await home.claim();
     await home.run('full', 0);
     writeFileSync(keyFile, '');
     await home.run('full', 0);

@@ -101,7 +101,7 @@ async function working(more: Record<string, unknown> = {}) {
 
 describe('while Redis is away', () => {
   test('its receivers hear of it once, also that it is back, and the console says so', async () => {
-    const { redis, told, overview, minutes, served } = await working();
+    const { redis, told, overview, minutes, ready, served } = await working();
     await minutes(2);
     expect(await overview()).toContain('In sync');
     await redis.kill();
@@ -114,6 +114,8 @@ describe('while Redis is away', () => {
     expect(page).toContain('no run of the schedule starts');
     await minutes(5);
     expect(told()).toHaveLength(1);
+    const failing = [{ mirror: 'world', code: 'redis_away', since: expect.any(String) }];
+    expect(await ready()).toMatchObject({ failing });
     await redis.start();
     await untilHolds(() => expect(served.away()).toBeUndefined());
     await minutes(1);

@@ -170,7 +170,7 @@ export function mirrorsSections(mirrors: readonly ShownMirror[], saysFix = true)
 
 /** Returns the mirrors whose snapshot is not here: nothing else is known of them. */
 export function awaySection(mirrors: readonly string[]): Section {
-  const title = 'Served by another worker, whose console shows them';
+  const title = 'Their snapshot is not here: the console of the worker that has it shows them';
   return { title, lines: mirrors, isList: true };
 }
 

@@ -341,18 +341,16 @@ function draftMessage(line: Line, seen: Seen, earlier: Draft | undefined): Draft
     return itemOf({ ...notice, fix });
   };
   const head = messageHead(config, line);
-  const pageLink = (page: string): string | undefined =>
-    head.link === undefined || page === '' ? head.link : `${head.link}/${page}`;
   const page = pageOf(notices.map(item));
-  const link = pageLink(page);
+  const linkTo = (to: string): string | undefined => head.link && `${head.link}/${to}`;
   const linked = (notice: Notice): Item => {
     const one = item(notice);
-    const own = page === '' && one.page !== undefined ? pageLink(one.page) : undefined;
-    return own === undefined ? one : { ...one, link: own };
+    const link = page === '' && one.page !== undefined ? linkTo(one.page) : undefined;
+    return link === undefined ? one : { ...one, link };
   };
-  const [, ...rest] = notices;
-  const items: Message['items'] = [linked(first), ...rest.map(linked)];
+  const items: Message['items'] = [linked(first), ...notices.slice(1).map(linked)];
   const mirrors = one && typeof one.is !== 'string' ? { mirrors: one.is } : {};
+  const link = page === '' ? head.link : linkTo(page);
   const message = { ...head, link, run: seen.run, items, ...mirrors };
   return { notices, message, isTold: one?.is === 'told' };
 }

@@ -2,10 +2,10 @@ import { loadConfig } from '../../../src/config/load-config.ts';
 import { systemClock } from '../../../src/http/system-clock.ts';
 import { recordOutages } from '../../../src/store/health-file.ts';
 import { createMirrorHost } from '../../../src/worker/mirror-host.ts';
-import type { HomeOptions } from '../../../src/worker/open-mirror.ts';
+import type { HostOptions } from '../../../src/worker/open-mirror.ts';
 import { silentShell } from '../commands/mirrored-contacts.ts';
 
-interface HostParts extends Partial<HomeOptions> {
+interface HostParts extends Partial<HostOptions> {
   note?: (line: string) => void;
   stop: AbortController;
 }
