@@ -1,5 +1,6 @@
 /**
- * Provides the connections that the mirrors of a worker share, among them the bell. It waits for the jobs of many queues (BullMQ) with one blocking read of Redis, instead of one connection and
+ * Provides the connections that the mirrors of a worker share, among them the bell. It waits for
+ * the jobs of many queues (BullMQ) with one blocking read of Redis, instead of one connection and
  * one read for each queue.
  *
  * BullMQ keeps a marker for each queue: a sorted set that gets a member when a job can be taken
