@@ -301,7 +301,7 @@ function remember(
   const current = files.held.filter((one) => one.current);
   // A run that is limited to some people ends no hold.
   const mode = step.chosen || outing.undoes ? 'fast' : step.mode;
-  const stay = standing.ended({ mode, killed: !summary }, current);
+  const stay = standing.ended({ mode, killed: !summary, approved: outing.approved }, current);
   if (stay) stage.known.judge('held changes stay held until they are approved', false);
   // A hold goes on under an address that this reading is the first to show.
   memories.read(people, templates);

@@ -32,8 +32,8 @@ export interface Outing {
   through: Record<GuardClass, Set<string>>;
   /** Addresses that this run opts in, and whose opt-out the CRM had stated. */
   withdrawn: Set<string>;
-  /** Classes of which something passed since it was approved. */
-  approved: Set<GuardClass>;
+  /** The classes of which something passed since it was approved, with whom that has changed. */
+  approved: Map<GuardClass, readonly string[]>;
   /** Approved stated opt-outs (address, channel) whose contact was gone. */
   missed: Set<string>;
   /** In force when it began. */

@@ -64,7 +64,8 @@ function isApproved(
   // Within the run it may still go to whoever has the address by now.
   if (isShown && entry.status === 404) for (const name of names) missed.add(name);
   const isIn = isShown || names.some((name) => missed.has(name));
-  if (isIn) outing.approved.add(change.guard);
+  const made = outing.approved.get(change.guard) ?? [];
+  if (isIn) outing.approved.set(change.guard, done ? [...made, ...change.keys] : made);
   return isIn;
 }
 

@@ -29,9 +29,16 @@ interface StatedRun {
   isSame(key: string, other: string): boolean;
 }
 
+interface EndedRun {
+  mode: 'full' | 'fast';
+  killed: boolean;
+  /** Whom it has changed under an approval. */
+  approved: ReadonlyMap<GuardClass, readonly string[]>;
+}
+
 export interface Standing {
   /** A run has ended, and this is what is held now; answers whether anybody was held before. */
-  ended(run: { mode: 'full' | 'fast'; killed: boolean }, held: readonly Shown[]): boolean;
+  ended(run: EndedRun, held: readonly Shown[]): boolean;
   /** Likewise of stated opt-outs. */
   stated(held: readonly StatedHold[], run: StatedRun): void;
   /** Whether anybody is held. */
@@ -53,7 +60,7 @@ export function createStanding(): Standing {
   const stated = new Map<string, StatedHold & { since: Moment; until: Moment }>();
   const nameOf = ({ key, part }: StatedHold): string => `${key} ${part}`;
   return {
-    ended({ mode, killed }, held) {
+    ended({ mode, killed, approved }, held) {
       // What an undo would do waits for no other run.
       const others = held.filter(({ guard, undoes }) => guard !== 'opt_out' && !undoes);
       const isBefore = others.some((one) => standing[one.guard].has(one.key));
@@ -61,7 +68,10 @@ export function createStanding(): Standing {
         const now = new Set(others.filter((one) => one.guard === guard).map(({ key }) => key));
         const before = standing[guard];
         // Of a run that was killed nobody knows whether it came to hold them.
-        const stay = [...before].filter((key) => mode === 'fast' || now.has(key));
+        const made = approved.get(guard) ?? [];
+        const stay = [...before].filter(
+          (key) => now.has(key) || (mode === 'fast' && !made.includes(key)),
+        );
         standing[guard] = new Set(killed ? stay : [...stay, ...now]);
       }
       return isBefore;

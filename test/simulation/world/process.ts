@@ -347,7 +347,7 @@ function outingOf(
     ourStart,
     through: byGuard(() => new Set()),
     withdrawn: new Set(),
-    approved: new Set(),
+    approved: new Map(),
     missed: new Set(),
     approvals: known.approvals.inForce(ourStart, undoes !== undefined),
     rejected: known.rejections.all(),
