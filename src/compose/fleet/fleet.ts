@@ -138,7 +138,7 @@ export function missingSnapshots(folder: string, mirrors: readonly string[]) {
     reason: `${folder} has no snapshot of ${names}, and one was begun elsewhere; none is begun here`,
     fix:
       'mount the folder that all workers share, or serve it on the machine that has the snapshot; if ' +
-      'it is lost, put a backup here and start `worker -c FILE --accept-lost-snapshot` once',
+      'it is lost, put a backup here, or begin anew with `worker -c FILE --accept-lost-snapshot` once',
   };
 }
 
