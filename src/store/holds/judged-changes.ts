@@ -284,7 +284,7 @@ export interface SentChange {
 /** Holds changes, or leaves them to a later run. */
 function holdingIn(db: Statements) {
   const left = `held = 0 and not ${isUrgent('planned')}`;
-  // Whoever has left an address, and whose records are read, is decided about under another one.
+  // A person at another address by now, with records that are read, is decided about there.
   const isKeptOut = `(
     exists (select 1 from temp.judged w indexed by judged_by_guard
       where w.guard = @by and w.kind = planned.kind and w."is" = 'held'
