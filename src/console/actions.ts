@@ -90,8 +90,6 @@ function undoing(agreed: (form: z.infer<typeof sending>) => Record<string, strin
 }
 
 const asPlan = ['--dry-run', '--json', '--addresses'];
-/** What it prints is shown on a page, and a log is none. */
-const sync = ['sync', '--log-level=silent'];
 const resolution = z.object({ channel: text, reason: text, evidence: text });
 
 /** Every action by the name in its address. */
@@ -99,8 +97,8 @@ export const actions: Readonly<Record<string, Action>> = {
   pause: action(z.object({ reason: text }), (of) => ['pause', ...flags(of)]),
   'pause-stop': action(z.object({ reason: text }), (of) => ['pause', '--stop', ...flags(of)]),
   resume: action(z.object({ reason: why }), (of) => ['resume', ...flags(of)]),
-  'run-full': action(z.object({}), () => sync),
-  'run-fast': action(z.object({}), () => [...sync, '--fast']),
+  'run-full': action(z.object({}), () => ['sync']),
+  'run-fast': action(z.object({}), () => ['sync', '--fast']),
   approve: action(decision, ({ plan, ...of }) => ['approve', plan, '--json', ...flags(of)]),
   reject: action(decision, ({ plan, ...of }) => ['reject', plan, '--json', ...flags(of)]),
   retry: action(z.object({ person: word.optional(), reason: why }), ({ person, reason }) => [
@@ -108,8 +106,8 @@ export const actions: Readonly<Record<string, Action>> = {
     ...(person === undefined ? [] : [person]),
     ...flags({ reason }),
   ]),
-  one: action(z.object({ person: word }), ({ person }) => [...sync, `--person=${person}`]),
-  'one-id': action(z.object({ id: recordId }), ({ id }) => [...sync, `--id=${id}`]),
+  one: action(z.object({ person: word }), ({ person }) => ['sync', `--person=${person}`]),
+  'one-id': action(z.object({ id: recordId }), ({ id }) => ['sync', `--id=${id}`]),
   verify: action(z.object({}), () => ['audit', 'verify']),
   check: action(z.object({}), () => ['check']),
   rehearse: action(

@@ -52,7 +52,7 @@ import {
   showMirrors,
   steerMirrors,
 } from './pages/mirrors.ts';
-import { createLogChecks, showLogs, showSince } from './pages/all-mirrors.ts';
+import { showLogs, showSince, verifyLogs } from './pages/all-mirrors.ts';
 
 /** The parts of the console. */
 export interface ConsoleOptions {
@@ -201,10 +201,9 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
     inside.get('/since', async (request, reply) =>
       searches(() => showSince(request, reply, mirrors(), options.clock)),
     );
-    const checks = createLogChecks(options.clock);
-    inside.get('/audit', async (request, reply) => showLogs(request, reply, mirrors(), checks));
-    const verify = forOperators(async (_, reply) => {
-      void checks.begin(mirrors());
+    inside.get('/audit', async (request, reply) => showLogs(request, reply, mirrors()));
+    const verify = forOperators(async (_, reply, by) => {
+      void verifyLogs(by, mirrors());
       await reply.redirect('/audit', 303);
     });
     inside.post('/audit', guards, verify);

@@ -66,7 +66,7 @@ test('every form is an action, apart from the session, the search and questions'
   const { acts, running } = await opened();
   expect(acts.length).toBeGreaterThan(15);
   const others = acts.filter((route) => !route.startsWith('POST /m/:mirror/do/'));
-  expect(others).toEqual(['POST /steer', 'POST /fleet/drain', ...questions]);
+  expect(others).toEqual(['POST /audit', 'POST /steer', 'POST /fleet/drain', ...questions]);
   expect(running.routes.filter((route) => !/^(GET|HEAD|POST) /.test(route))).toEqual([]);
   for (const route of harmless) expect(running.routes).toContain(route);
 });

@@ -60,7 +60,9 @@ test('an operator sees why changes wait, approves them, and a run makes them', a
   await main.getByRole('link', { name: 'All 6 changes' }).click();
   const eve = main.getByRole('row', { name: 'eve@example.com' });
   expect(await eve.count()).toBe(2);
-  expect(await eve.first().innerText()).toContain('the CRM says so (record id-eve@example.com)');
+  expect(await eve.first().innerText()).toMatch(
+    /awaits a decision\s+the CRM says so \(record id-eve@example.com\)/,
+  );
   await page.getByLabel('Channel').selectOption('Product news');
   await page.getByRole('button', { name: 'Filter' }).click();
   await eve.first().waitFor();
@@ -79,7 +81,7 @@ test('an operator sees why changes wait, approves them, and a run makes them', a
   const approve = main.locator('form', {
     has: page.getByRole('button', { name: 'Approve these', exact: true }),
   });
-  expect(await approve.getByLabel('Reason').count()).toBe(1);
+  expect(await approve.getByLabel('kept with the button that you press').count()).toBe(1);
   expect(await approve.getByRole('button').allInnerTexts()).toEqual([
     'Approve these',
     'Approve these, reject the rest',
@@ -109,6 +111,25 @@ test('an operator sees why changes wait, approves them, and a run makes them', a
   );
   expect(json.entries).toBeGreaterThan(4);
   expect([complaints, running.failures]).toEqual([[], []]);
+});
+
+test('somebody whom the CRM marks as deleted is not called missing', async () => {
+  const world = await mirrored();
+  const guards = { deletes: { percent: 0, floor: 1 } };
+  world.config({ contacts: { ...named, deleted: 'left' }, guards });
+  const rows = (left: string) =>
+    `id,email,news,product,left\n1,${ann},yes,,${left}\n2,${bob},yes,,${left}\n`;
+  world.csv(rows('no'));
+  await world.call('sync');
+  world.csv(rows('yes'));
+  expect((await world.call('sync')).code).toBe(3);
+  const { page } = await look(await startConsole([world.file]));
+  await page.goto('/m/world/approvals');
+  await page
+    .getByRole('row', { name: 'Newsletter subscribed deleted there, or out of scope 2' })
+    .waitFor({ timeout: 10_000 });
+  await page.getByRole('link', { name: 'All 2 changes' }).click();
+  await page.getByRole('row', { name: ann }).getByText('marks the person as deleted').waitFor();
 });
 
 test('one click approves a channel and rejects the rest, with one reason', async () => {

@@ -148,7 +148,7 @@ function draw(area) {
   const shown = withWholeLimit(JSON.parse(area.dataset.plot));
   const { x, from, to, unit, look, series } = shown;
   const axis = { stroke: color('--quiet'), grid: { stroke: color('--line'), width: 1 } };
-  const size = () => ({ width: area.clientWidth, height: 150 });
+  const size = () => ({ width: area.clientWidth, height: 200 });
   const words = unit === 'count' ? shortCount.format : values[unit];
   const isShort = to - from < 2 * daySeconds;
   const isBars = look === 'bars';

@@ -17,6 +17,7 @@ import {
   tellChanges,
   type WithheldPart,
 } from '../../views/status/approval-sections.ts';
+import { approvalIds } from '../../engine/judge/plan-decisions.ts';
 import { names, type TableRow } from '../../views/sections.ts';
 import type { HeldGroup } from '../../store/holds/holds.ts';
 import { html, type Html, sectionsHtml, timeAgo } from '../../views/render/html.ts';
@@ -193,24 +194,28 @@ const rowsPerPage = 100;
 export const changesPage: Page = {
   path: 'approvals/:id',
   show: async (request) =>
-    request.mirror.read(request.user, ({ snapshot, names: known }) => {
+    request.mirror.read(request.user, ({ snapshot, names: known, now }) => {
       const { id: plan, query } = request;
       if (!snapshot?.holds.get(plan)) return nothingWaits;
       const groups = snapshot.holds.groups({ list: plan, approvals: [] });
       const { filter, choices } = filterOf(request, groups);
       const from = Math.max(0, Math.trunc(Number(query['from'])) || 0);
       const page = { ...filter, from, most: rowsPerPage + 1 };
-      const found = snapshot.holds.rows(plan, [], page);
+      const { approvers } = request.mirror.config;
+      const inForce = approvalIds(snapshot, { approvers, now });
+      const found = snapshot.holds.rows(plan, inForce, page);
       const rows = found
         .slice(0, rowsPerPage)
         .map(tellChanges(snapshot, known))
-        .map(({ kind, key, who, change, part, why }): TableRow => [
+        .map(({ kind, key, who, change, part, why, state }): TableRow => [
           { record: { kind, key }, name: who },
           change,
           part === '' ? '–' : { channel: part },
+          state,
           why,
         ]);
-      const table = { columns: [names('Who'), 'Change', 'Channel', 'Because'], rows };
+      const columns = [names('Who'), 'Change', 'Channel', 'State', 'Because'];
+      const table = { columns, rows };
       const here = linkTo(request, 'approvals.csv');
       const file = withQuery({ ...request, here }, { plan, from: undefined });
       const body = html`${filterForm(request, choices)}

@@ -25,10 +25,10 @@ import {
   stateOf,
 } from '../../views/status/mirrors.ts';
 import type { Section, Text } from '../../views/sections.ts';
-import { html, type Html, prose, sectionsHtml } from '../../views/render/html.ts';
+import { html, type Html, prose, sectionsHtml, tiles } from '../../views/render/html.ts';
 import type { User } from '../access/access-rules.ts';
 import { consoleText, personLink } from '../view/console-text.ts';
-import { filterLink, postForm, textField } from '../view/form.ts';
+import { postForm, textField } from '../view/form.ts';
 import { linkTo } from '../view/page.ts';
 import { findPeople } from './people.ts';
 import { csrfOf, formOf, sendPage } from '../view/layout.ts';
@@ -82,9 +82,10 @@ export async function showMirrors(
   const { state, name } = filters.parse(request.query);
   const named = seen.filter(({ config }) => config.mirror.includes(name.trim().toLowerCase()));
   const shown = named.filter((one) => state === '' || stateOf(one) === state);
-  const link = (is: string, words: string): Html =>
-    filterLink(`/?${new URLSearchParams({ state: is, name }).toString()}`, words, is === state);
-  const counts = countStates(named).map(([is, n]) => link(is, `${mirrorStates[is]} ${n}`));
+  const link = (is: string): string => `/?${new URLSearchParams({ state: is, name }).toString()}`;
+  const counts = countStates(named).map(
+    ([is, n]) => [n, mirrorStates[is], link(is), is === state] as const,
+  );
   const stopped: Section = {
     title: 'Files that cannot be used: their mirrors are stopped',
     lines: refused.flatMap(({ file, why }) =>
@@ -129,7 +130,7 @@ export async function showMirrors(
         ${fleets.length > 0 ? toWorkers : ''}
       </div>
       <div id="mirrors" data-refresh="10">
-        <p class="filters">${link('', `All ${named.length}`)} ${counts}</p>
+        ${tiles([[named.length, 'All', link(''), state === ''], ...counts])}
         ${sectionsHtml(sections, { pageLink, forms })}
       </div>`,
   });

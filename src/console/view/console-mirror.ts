@@ -124,6 +124,7 @@ export function consoleMirror(
   const memory = { ...config.memory, timeoutMs: patienceMs };
   const patient: Config = { ...config, memory };
   const kept = keptStatus(patient, options);
+  const effectOf = (argv: readonly string[]) => shell.formOf?.(argv).effect ?? 'run';
   return {
     config,
     isElsewhere: () => false,
@@ -145,9 +146,11 @@ export function consoleMirror(
         seen.snapshot?.close();
       }
     },
-    effectOf: (argv) => shell.formOf?.(argv).effect ?? 'run',
+    effectOf,
     async run(user, argv) {
-      const result = await runAs(user, shell, [...argv, '-c', config.file]);
+      // What a run prints is shown on a page, and a log is none.
+      const silent = effectOf(argv) === 'run' ? ['--log-level=silent'] : [];
+      const result = await runAs(user, shell, [...argv, ...silent, '-c', config.file]);
       kept.forget();
       // If another process seems to hold the mirror and this worker has a fault, the holder is this
       // worker itself, which gets commands through Redis.

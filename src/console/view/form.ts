@@ -58,7 +58,8 @@ export function actionForm(request: PageRequest, parts: FormParts): Html {
   }
   const { action: _, ...first } = parts;
   const isOptional = needsReason === 'optional';
-  const reason = `Reason (${isOptional ? 'optional' : 'required'})`;
+  const whose = second ? ', kept with the button that you press' : '';
+  const reason = `Reason (${isOptional ? 'optional' : 'required'}${whose})`;
   const content = html`${fields} ${needsReason && textField(reason, { name: 'reason', isOptional })}
   ${[first, second, third].map((one) => one && button(request, one))}`;
   const hidden = { back: request.here, ...values };

@@ -8,8 +8,8 @@ import type { Clock } from '../../domain/clock.ts';
 import { explain } from '../../compose/output/failure-report.ts';
 import type { CommandAnswer } from '../../compose/process-shell.ts';
 
-/** What is done: a rehearsal, the plan of an undo, or the undo itself. */
-export type JobKind = 'rehearse' | 'undo-plan' | 'undo';
+/** What is done: a rehearsal, the plan of an undo, the undo itself, or a verification. */
+export type JobKind = 'rehearse' | 'undo-plan' | 'undo' | 'verify';
 
 /** The subject of rehearsals. */
 export const rehearsalSubject = 'rehearsal';

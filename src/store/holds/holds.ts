@@ -122,6 +122,8 @@ export interface BeforeAndNow {
   stated: 0 | 1;
   /** Whether it withdraws an opt-out that the CRM had stated. */
   withdraws: 0 | 1;
+  /** Whether the CRM had a record of the person who is to be opted out or deleted as gone. */
+  isMarked: 0 | 1;
   /** The subscription that is recorded, or `none`; null if nobody is recorded. */
   was: string | null;
   /** Who made it: us or platform. */
@@ -293,8 +295,9 @@ const heldColumns = `${listedColumns}, h.at since, d.verdict, d.id decision, d.a
 const order = 'order by h.guard, h.kind, h.key, h.op, h.part, h.target, h.id';
 
 /** Selects what a list shows that waits; what it rejects itself counts, too. */
-const isShownIn = `${isIn} and h.ended_at is null
-  and (d.verdict is null or d.verdict <> 'rejected' or d.id = @list)`;
+const isWaiting = `(h.ended_at is null
+  and (d.verdict is null or d.verdict <> 'rejected' or d.id = @list))`;
+const isShownIn = `${isIn} and ${isWaiting}`;
 
 interface InList {
   list: string;
@@ -311,8 +314,10 @@ function plansIn(db: Statements) {
      ${order} limit @most offset @from`,
   );
   const beforeAndNow = db.all<InList & { guard: GuardClass; most: number }, BeforeAndNow>(
-    `select op, part, stated, withdraws, was, "madeBy", fields, count(distinct key) n from (
+    `select op, part, stated, withdraws, "isMarked", was, "madeBy", fields,
+       count(distinct key) n from (
        select ${wishIn('h')} op, h.key, h.part, h.stated, h.withdraws,
+         h.guard = 'delete' and h.ids <> '[]' "isMarked",
          iif(r.key is null, null, coalesce(m.value ->> '$.is', 'none')) was,
          m.value ->> '$.by' "madeBy",
          (select min(s.stated_by) from stated s where s.kind = h.kind and s.key = h.key
@@ -321,7 +326,7 @@ function plansIn(db: Statements) {
              where ${isShownIn} and h.guard = @guard limit @most) h
          left join recorded r on r.kind = h.kind and r.key = h.key
          left join json_each(r.body, '$.channels') m on m.key = h.part)
-     group by 1, 2, 3, 4, 5, 6, 7 order by 2, 1, n desc`,
+     group by 1, 2, 3, 4, 5, 6, 7, 8 order by 2, 1, n desc`,
   );
   const covers = db.has<{ list: string; other: string; guard: GuardClass }>(
     `select 1 where not exists (
@@ -329,10 +334,15 @@ function plansIn(db: Statements) {
        where l.list = @other and h.guard = @guard and h.ended_at is null
          and not exists (select 1 from listed o where o.list = @list and o.hold = l.hold))`,
   );
-  const counts = db.all<InList, { guard: GuardClass; held: number; open: number; ready: number }>(
-    `select guard, count(*) held, sum(open) open, sum(ready) ready from (
-       select h.guard, max(d.verdict is null) open, max(d.verdict is 'approved') ready
-       from hold h ${decided} where ${isShownIn} group by h.guard, h.key)
+  const counts = db.all<
+    InList,
+    Record<'held' | 'open' | 'ready' | 'ended', number> & { guard: GuardClass }
+  >(
+    `select guard, sum(held) held, sum(open) open, sum(ready) ready, sum(ended) ended from (
+       select h.guard, max(${isWaiting}) held, max(${isWaiting} and d.verdict is null) open,
+         max(${isWaiting} and d.verdict is 'approved') ready,
+         max(h.ended_at is not null) ended
+       from hold h ${decided} where ${isIn} group by h.guard, h.key)
      group by guard`,
   );
   const whole = db.value<[list: string], string>('select plan from decision where id = ?');
@@ -372,9 +382,12 @@ function plansIn(db: Statements) {
   );
   const counted = (of: InList) => {
     const found = counts(of);
-    const sum = (name: 'held' | 'open' | 'ready') =>
+    const sum = (name: 'held' | 'open' | 'ready' | 'ended') =>
       byGuard((guard) => found.find((one) => one.guard === guard)?.[name] ?? 0);
-    return { held: sum('held'), undecided: sum('open'), ready: sum('ready') };
+    return {
+      ...{ held: sum('held'), undecided: sum('open'), ready: sum('ready') },
+      ended: sum('ended'),
+    };
   };
   return {
     /**
@@ -442,7 +455,7 @@ function plansIn(db: Statements) {
       `select distinct h.key from hold h ${decided}
        where ${isShownIn} and h.guard = @guard and d.verdict is null limit 5`,
     ),
-    /** Counts these records by guard: all, those without a decision, and those approved. */
+    /** Counts records by guard: all that wait, without a decision, approved, and no longer held. */
     counts: counted,
     /** Returns what waits of a record, with the decisions about it. */
     of: db.all<RecordName & { approvals: readonly string[] }, HeldRecord>(

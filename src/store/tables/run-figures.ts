@@ -148,13 +148,6 @@ export function figuresIn(db: Statements) {
     optOuts: db.all<[since: number], OptOutDay>(
       `select day, origin, n from opt_out_day where day >= ${dayOf('?')} order by day, origin`,
     ),
-    /** Counts what runs about all people have changed since a time. */
-    changedSince: db.all<[since: number], Omit<ChangeTally, 'state'>>(
-      `select t.value ->> '$.kind' kind, t.value ->> '$.op' op, sum(t.value ->> '$.n') n
-       from run_figures, json_each(changes) t
-       where at >= ? and changed > 0 and t.value ->> '$.state' = 'acked'
-       group by 1, 2 order by 1, 2`,
-    ),
     prune: (before: number) => prunes.forEach((prune) => prune(before)),
   };
 }

@@ -91,7 +91,7 @@ export function runsIn(db: Statements) {
     },
     /**
      * Returns what is news in a time (epoch ms): the newest runs that changed something, that began
-     * to hold something (`holdsMore`) or did not end well, and those with these ids (JSON).
+     * to hold something (`holdsMore`) or to fail, and those with these ids (JSON).
      */
     news: db.all<
       { since: number; before: number; ids: string; count: number },
@@ -99,7 +99,10 @@ export function runsIn(db: Statements) {
     >(
       `select ${columns}, ${holdsMore} holdsMore from run where id in (
          select id from run where started_at >= @since and (
-           status in ('failed', 'interrupted', 'running') or status = 'held' and ${holdsMore}
+           status in ('failed', 'interrupted', 'running') and status is not (
+             select b.status from run b where b.number < run.number and b.mode = run.mode
+             order by b.number desc limit 1)
+           or status = 'held' and ${holdsMore}
            or mode = 'single' and exists (
              select 1 from change c indexed by change_by_run where c.run = run.id))
          union select run from run_figures where at >= @since and changed > 0

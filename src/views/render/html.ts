@@ -47,15 +47,23 @@ export function timeAgo(instant: string, now: string): Html {
   return ms < 0 ? timeOf(instant) : html`${timeOf(instant)} (${range(ms)} ago)`;
 }
 
-/** Shows figures: what each counts, and the address of what it is about. */
-export function tiles(
-  all: readonly (readonly [value: string | number, what: string | Html, href?: string])[],
-): Html {
+/** A figure: what it counts, and the address of what it is about, which may be shown already. */
+type Tile = readonly [
+  value: string | number,
+  what: string | Html,
+  href?: string,
+  isShown?: boolean,
+];
+
+/** Shows figures. */
+export function tiles(all: readonly Tile[]): Html {
   return html`<div class="tiles">
-    ${all.map(([value, what, href]) =>
+    ${all.map(([value, what, href, isShown]) =>
       href === undefined
         ? html`<div class="tile"><b>${value}</b> ${what}</div>`
-        : html`<a class="tile" href="${href}"><b>${value}</b> ${what}</a>`,
+        : html`<a class="tile" href="${href}" ${isShown && raw('aria-current="true"')}
+            ><b>${value}</b> ${what}</a
+          >`,
     )}
   </div>`;
 }

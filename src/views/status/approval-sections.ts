@@ -158,6 +158,7 @@ export function readApprovals(
     );
   const plans = status.held.map((held) => {
     const all = holds.groups({ list: held.plan, approvals: ids });
+    const { ended } = holds.counts({ list: held.plan, approvals: ids });
     const causes = guardNames.flatMap((guard) => {
       const groups = all.filter((group) => group.guard === guard);
       if (groups.length === 0 || isShownElsewhere(held.plan, guard)) return [];
@@ -167,7 +168,7 @@ export function readApprovals(
       const found = asked[guard] ?? {};
       // The figures that a run found are of all that it held.
       const isPart =
-        holds.size(held.plan).ended > 0 ||
+        ended[guard] > 0 ||
         groups.some(({ approval }) => approval !== null) ||
         [...rejected.values()].flat().some((group) => group.guard === guard);
       const { first = '' } = found;
@@ -279,7 +280,7 @@ export function causeSections(
             const who = approval === null ? undefined : approvals.get(approval);
             const state = `approved${who ? byWords(who) : ''}, waits for the next run`;
             const channel = part === '' ? '–' : { channel: part };
-            const is = approval === null ? 'awaits a decision' : state;
+            const is = approval === null ? undecided : state;
             return [changeName(op, false), channel, withCommas(n), is];
           }),
         },
@@ -321,10 +322,10 @@ function beforeWords({ withdraws, was, madeBy, fields }: BeforeAndNow): string {
   return 'not subscribed';
 }
 
-function nowWords({ op, stated, fields }: BeforeAndNow): string {
+function nowWords({ op, stated, fields, isMarked }: BeforeAndNow): string {
   if (op === 'opt_in') return 'opted in';
-  if (stated === 1) return `opted out${byFields(fields)}`;
-  return 'missing, or with another address';
+  if (isMarked === 1) return 'deleted there, or out of scope';
+  return stated === 1 ? `opted out${byFields(fields)}` : 'missing, or with another address';
 }
 
 function byFields(fields: string | null): string {
@@ -423,6 +424,7 @@ export function decidedSections(
   ];
 }
 
+const undecided = 'awaits a decision';
 const ids = storedJson<readonly string[]>('the ids of a held change');
 
 /**
@@ -430,7 +432,7 @@ const ids = storedJson<readonly string[]>('the ids of a held change');
  * from users who see hashes.
  */
 export function tellChanges(snapshot: Snapshot, names: Names) {
-  return ({ kind, key, op, part, guard, ids: text, isFurther }: HeldChange) => {
+  return ({ kind, key, op, part, guard, ids: text, isFurther, verdict, ...who }: HeldChange) => {
     const named = text === '' ? [] : ids.decode(text);
     // Who is missing from the CRM has no record in this reading of it.
     const found =
@@ -442,8 +444,12 @@ export function tellChanges(snapshot: Snapshot, names: Names) {
     let why = kind === 'template' ? cause : `the CRM says so${records}`;
     if (guard === 'delete') {
       const movedTo = successorsOf(snapshot, key).map((next) => names({ kind, key: next }));
-      why = whyGone({ absence: snapshot.absences.get(kind, key) }, movedTo);
+      // Who is marked as deleted counts as absent, but is not missing.
+      const absence = named.length === 0 && snapshot.absences.get(kind, key);
+      why = whyGone({ absence }, movedTo);
     }
-    return { kind, key, who: names({ kind, key }), change, part, cause, crmIds, why };
+    const state =
+      verdict === 'approved' ? `approved${byWords(who)}, waits for the next run` : undecided;
+    return { kind, key, who: names({ kind, key }), change, part, cause, crmIds, why, state };
   };
 }

@@ -409,6 +409,9 @@ function workerLines({ worker, at, lease, snapshot }: CurrentStatus): Attention[
 }
 
 const byItself = 'nothing, if it ends soon: the next run goes on from there; else ';
+const mend =
+  'mend what the reason names, a file or the answer of the CRM, and run `crm-mirror sync`; ' +
+  '`crm-mirror check` says more';
 
 /** The attention code of each part, what is said of it, and what to do. */
 const outageWords: Readonly<
@@ -437,12 +440,12 @@ const outageWords: Readonly<
   contacts: {
     code: 'source_away',
     text: 'the contacts of the CRM cannot be read, so no new opt-out is known',
-    fix: `${byItself}see \`crm-mirror check\``,
+    fix: mend,
   },
   templates: {
     code: 'templates_away',
     text: 'the templates of the CRM cannot be read',
-    fix: `${byItself}see \`crm-mirror check\``,
+    fix: mend,
   },
   schedule: {
     code: 'stale',

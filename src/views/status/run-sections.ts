@@ -171,7 +171,8 @@ export function statusWords({ status, only }: { status: string; only: string | n
 
 function statusText(run: ToldRun): Text {
   const text = statusWords(run);
-  return run.status === 'failed' ? { tone: 'bad', text } : text;
+  if (run.status === 'done') return { tone: 'good', text };
+  return { tone: /^(failed|interrupted)$/.test(run.status) ? 'bad' : 'busy', text };
 }
 
 export function tookWords({ ms }: ToldRun): string {

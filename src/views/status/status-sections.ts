@@ -278,7 +278,8 @@ export function stateWord(
   };
   // A pause begins no run, and ends none unless it is told to.
   const halted = running ? 'Paused, a run still sends' : 'Paused';
-  if (paused && attention.every(({ code }) => code === 'paused'))
+  // A new mirror that is paused has no run to show for it.
+  if (paused && attention.every(({ code }) => /^(paused|never_proven)$/.test(code)))
     return say('paused', 'busy', halted, halted);
   // A snapshot that is away may be lost, unless the first run is just making it.
   const isFirst = attention.every(

@@ -1,15 +1,15 @@
 /**
- * Shows what has happened in mirrors, the newest first: each run that changed, began to hold or
- * refused something, with its changes folded, new problems, failures and decisions.
+ * Shows what has happened in mirrors, the newest first: each run that changed, began to hold or to
+ * fail, with its changes folded, new problems and decisions.
  */
 import { instant } from '../../compose/output/format-values.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
-import { readMemory } from '../../store/memory/memory.ts';
+import { withMemory } from '../../store/memory/memory.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { documentsOf, entrySection, pendingDecisions } from '../audit/entry-document.ts';
 import type { Seen } from '../lookup/seen-mirror.ts';
 import { present, type Section, type Span, spansOf, type Text } from '../sections.ts';
-import { changeOf, heldBy, listedRuns, pluralOf, type ToldChanges } from './run-history.ts';
+import { changeOf, heldBy, listedRuns } from './run-history.ts';
 import { changeItem, changesWords, statusWords } from './run-sections.ts';
 
 /** Something that has happened in a mirror; `at` is in milliseconds since the epoch. */
@@ -18,101 +18,70 @@ export interface Happened {
   mirror: string;
   /** What stands behind the time and the mirror. */
   words: readonly Span[];
-  /** The run whose changes unfold. */
+  /** What unfolds: the changes of a run, or a section. */
   run?: string;
-  /** What unfolds otherwise. */
   section?: Section;
 }
 
-/** How much is read of one mirror at once. */
-const mostRead = 100;
-const changesShown = 10;
+/** From `since` until before `before`, in milliseconds since the epoch. */
+interface Time {
+  since: number;
+  before: number;
+}
 
-/**
- * Returns what happened in a mirror from `since` until before `before` (epoch ms), newest first.
- * Everything from `from` on is among it: if there is more, it is older.
- */
+/** Returns what happened in a mirror in a time, newest first: its newest `count` at least. */
 export function readHappened(
   seen: Seen & { snapshot: Snapshot },
-  { since, before }: { since: number; before: number },
-): { found: Happened[]; from: number } {
+  { since, before, count }: Time & { count: number },
+): Happened[] {
   const { snapshot, config } = seen;
   const { mirror } = config;
   const problems = new Map(snapshot.retryLater.since(since).map((one) => [one.run, one]));
   const ids = JSON.stringify([...problems.keys()]);
-  const runs = snapshot.runs.news({ since, before, ids, count: mostRead });
-  const found: Happened[] = [];
-  let failed = { words: '', runs: 0 };
-  for (const [nth, run] of listedRuns(seen, runs, 1).entries()) {
-    const kept = runs[nth];
-    const held = kept?.holdsMore ? heldBy(kept) : 0;
+  const runs = snapshot.runs.news({ since, before, ids, count });
+  const found = listedRuns(seen, runs, 1).map((run, nth): Happened => {
+    const { startedAt = 0, endedAt = null, holdsMore = 0 } = runs[nth] ?? {};
+    const held = holdsMore && runs[nth] ? heldBy(runs[nth]) : 0;
     const fresh = problems.get(run.run)?.n ?? 0;
     problems.delete(run.run);
-    const hasEndedWell = /^(done|held|rejected)$/.test(run.status);
+    const isWell = /^(done|held|rejected)$/.test(run.status);
+    const tone = run.status === 'running' ? 'busy' : 'bad';
     const changes = changesWords(run.changes, run.status);
     const words = present<Text>(
-      !hasEndedWell && [
-        { tone: run.status === 'running' ? 'busy' : 'bad', text: statusWords(run) },
-        ...(run.reasons[0] === undefined ? [] : [` ${run.reasons[0]}`]),
-      ],
+      run.mode === 'single' && run.askedBy?.by === 'event' && 'event',
+      !isWell && { tone, text: statusWords(run) },
+      !isWell && run.reasons[0],
       changes !== 'none' && changes,
       held > 0 && `${withCommas(held)} await approval`,
       fresh > 0 && counted(fresh, 'new problem'),
     );
     const spans = words.flatMap((one, at) => [...(at === 0 ? [] : [' · ']), ...spansOf(one)]);
-    const isEvent = run.mode === 'single' && run.askedBy?.by === 'event';
-    const at = kept?.endedAt ?? kept?.startedAt ?? 0;
-    const same = run.status === 'failed' ? JSON.stringify(spans) : '';
-    const again = same !== '' && failed.words === same && found.pop();
-    failed = { words: same, runs: again ? failed.runs + 1 : 1 };
-    found.push({
-      ...(again || { at, mirror, run: run.run }),
-      words: [
-        ...(isEvent ? ['event: '] : []),
-        ...spans,
-        ...(again ? [` · ${failed.runs} runs since ${instant(at)}`] : []),
-      ],
-    });
-  }
-  const isCut = runs.length === mostRead;
+    return { at: endedAt ?? startedAt, mirror, run: run.run, words: spans };
+  });
+  const section = { lines: [{ page: 'problems', text: 'Problems' }] };
   // Of a run that changed nothing for one person, only the problem is kept.
-  for (const { at, n } of isCut ? [] : problems.values()) {
-    const page = { page: 'problems', text: 'Problems' };
-    const section = { lines: [[page]] };
-    if (at < before) found.push({ at, mirror, words: [counted(n, 'new problem')], section });
-  }
-  const decisions = readDecisions(seen, { since, before });
-  const ends = [isCut ? runs : [], decisions.length < mostRead ? [] : decisions];
-  const from = Math.max(since, ...ends.map((some) => timeOf(some.at(-1)) ?? since));
-  const all = [...found, ...decisions].filter(({ at }) => at >= from);
-  return { found: all.toSorted((a, b) => b.at - a.at), from };
+  const others = [...problems.values()].filter(
+    ({ run, at }) => at < before && !snapshot.runs.get(run),
+  );
+  const single = others.map(({ at, n }) => ({
+    at,
+    mirror,
+    words: [counted(n, 'new problem')],
+    section,
+  }));
+  const rows = withMemory(config.memory, ({ log }) =>
+    log.noWrites({ type: 'decision', from: since, to: before, count }).map(documentsOf(log)),
+  );
+  // The next run adds the others to the log.
+  const decided = [...pendingDecisions(snapshot, count), ...(rows ?? [])].map((entry): Happened => {
+    const { title = '', ...content } = entrySection(entry);
+    return { at: Date.parse(entry.at), mirror, words: spansOf(title), section: content };
+  });
+  const isThen = ({ at }: Happened): boolean => at >= since && at < before;
+  return [...found, ...single, ...decided].filter(isThen).toSorted((a, b) => b.at - a.at);
 }
 
-function timeOf(one: { at: number } | { endedAt: number | null; startedAt: number } | undefined) {
-  return one && ('at' in one ? one.at : (one.endedAt ?? one.startedAt));
-}
-
-function readDecisions(
-  { snapshot, config }: Seen & { snapshot: Snapshot },
-  { since, before }: { since: number; before: number },
-): Happened[] {
-  const memory = readMemory(config.memory);
-  try {
-    const which = { type: 'decision', from: since, to: before, count: mostRead };
-    const rows = memory?.log.noWrites(which) ?? [];
-    const logged = memory ? rows.map(documentsOf(memory.log)) : [];
-    // The next run adds these to the log.
-    const pending = pendingDecisions(snapshot, mostRead);
-    return [...pending, ...logged].flatMap((entry): Happened[] => {
-      const at = Date.parse(entry.at);
-      const { title, ...section } = entrySection(entry);
-      const isThen = at >= since && at < before;
-      return isThen ? [{ at, mirror: config.mirror, words: spansOf(title ?? ''), section }] : [];
-    });
-  } finally {
-    memory?.close();
-  }
-}
+const changesShown = 10;
 
 /** Returns the section of one of them, whose content is folded; `ofMany`: with the mirror. */
 export function happenedSection(
@@ -130,29 +99,6 @@ export function happenedSection(
       { status: '' },
     ),
   );
-  const more = next === undefined ? `Run ${run}` : `All changes of run ${run}`;
-  return {
-    title,
-    isFolded: true,
-    isList: true,
-    lines: [...lines, { text: { page: `runs/${run}`, text: more }, notes: [] }],
-  };
-}
-
-/** Returns what runs about all people have changed since a time (epoch ms). */
-export function changedSince({ figures }: Snapshot, since: number): ToldChanges {
-  const changes: ToldChanges = { contacts: {}, templates: {} };
-  for (const { kind, op, n } of figures.changedSince(since))
-    changes[pluralOf(kind)][op] = { acked: n };
-  return changes;
-}
-
-/** Says what runs about all people have changed in several mirrors together. */
-export function sumWords(all: readonly ToldChanges[]): string {
-  const sum: ToldChanges = { contacts: {}, templates: {} };
-  for (const type of ['contacts', 'templates'] as const) {
-    for (const [op, { acked = 0 }] of all.flatMap((one) => Object.entries(one[type])))
-      sum[type][op] = { acked: (sum[type][op]?.['acked'] ?? 0) + acked };
-  }
-  return changesWords(sum, 'done');
+  const more = { page: `runs/${run}`, text: `${next === undefined ? 'Run' : 'All of run'} ${run}` };
+  return { title, isFolded: true, isList: true, lines: [...lines, { text: more, notes: [] }] };
 }
