@@ -34,6 +34,9 @@ async function held(browser: BrowserOptions = {}) {
 test('an operator sees why changes wait, approves them, and a run makes them', async () => {
   const { page, complaints, running, ...world } = await held();
   const main = page.locator('main');
+  await page.goto('/since');
+  await main.getByText('4 await approval').waitFor();
+  await page.goto('/m/world/approvals');
   await main.getByRole('heading', { name: /4 people await a decision/ }).waitFor();
   await main
     .getByRole('heading', { name: 'New in the CRM, or opted in there · 4 people' })

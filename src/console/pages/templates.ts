@@ -16,7 +16,7 @@ import { names, type Text } from '../../views/sections.ts';
 import { tellRun } from '../../views/status/run-history.ts';
 import { readerOf } from '../view/console-text.ts';
 import { linkTo, type Page, type PageContent, type PageRequest } from '../view/page.ts';
-import { askForm, filterLink, notOperator, pageLinks, withQuery } from '../view/form.ts';
+import { askForm, notOperator, pageLinks } from '../view/form.ts';
 
 const perPage = 100;
 const runsSearched = 20;
@@ -68,15 +68,8 @@ export const templatesPage: Page = {
       rows.length >= perPage && !isSome && (['Next', { after: rows.at(-1)?.key }] as const),
     ];
     const shown = `${withCommas(rows.length)} of ${counted(total, 'template')}`;
-    const kinds = [
-      ['', 'All'],
-      ['differs', 'Those that differ'],
-    ] as const;
-    const body = html`<p class="filters">
-        ${kinds.map(([is, text]) =>
-          filterLink(withQuery(request, { show: is, after: '' }), text, is === (show ?? '')),
-        )}
-      </p>
+    const other = isSome ? ['All templates', ''] : ['Those that differ', 'differs'];
+    const body = html`${pageLinks(request, [[other[0] ?? '', { show: other[1], after: '' }]])}
       <p class="quiet">${prose(read)}</p>
       ${sectionsHtml([section], readerOf(request))}
       ${rows.length === 0 ? '' : pageLinks(request, links, shown)}`;

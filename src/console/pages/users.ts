@@ -16,10 +16,10 @@ import {
 import type { User } from '../access/access-rules.ts';
 import { rememberDecision } from '../../compose/mirror-files.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { inTurns } from '../../engine/context/work-in-parts.ts';
 import { type ConsoleMirror, operatorName } from '../view/console-mirror.ts';
 import { postForm, textField } from '../view/form.ts';
 import { csrfOf, formOf, sendPage } from '../view/layout.ts';
+import { readEach } from './mirrors.ts';
 
 /** Sends the page of the users, for an operator. */
 export async function showUsers(
@@ -108,16 +108,9 @@ export async function changeUsers(
   const about = `${name.replaceAll('@', ' at ')}: ${what}`;
   const none = { reason: null, evidence: null, as: null };
   const decision = { at: clock.now(), what: 'user', name: operatorName(by), about, ...none };
-  const missed: string[] = [];
-  for await (const { config, isElsewhere } of inTurns({ clock }, mirrors)) {
-    try {
-      if (isElsewhere()) missed.push(config.mirror);
-      else rememberDecision(config.snapshot, decision);
-    } catch (error) {
-      if (!isExpected(error)) throw error;
-      missed.push(config.mirror);
-    }
-  }
+  const missed = await readEach(mirrors, clock, async ({ config }) =>
+    rememberDecision(config.snapshot, decision),
+  );
   const lines = [isSecret ? told : `${name} is changed.`];
   if (missed.length > 0) lines.push(`Not in the audit log of ${missed.join(', ')}.`);
   request.session.set('flash', { kind: missed.length === 0 ? 'good' : 'bad', lines });

@@ -2,6 +2,7 @@
  * Reads a mirror for the console, and runs commands in it as the command line does. Limits what the
  * users of the console can have this machine do at once.
  */
+import pLimit from 'p-limit';
 import type { Clock } from '../../domain/clock.ts';
 import { Busy, renderProblem } from '../../domain/errors.ts';
 import type { RouteLimit } from '../../domain/route-limit.ts';
@@ -252,24 +253,9 @@ export function limitMirrors(
 
 /** Returns a function that does so much work at once, and throws Busy if too much waits. */
 export function limitWork(atOnce: number): <T>(work: () => Promise<T>) => Promise<T> {
-  const waiting: (() => void)[] = [];
-  let running = 0;
+  const limit = pLimit(atOnce);
   return async (work) => {
-    if (running < atOnce) {
-      running += 1;
-    } else if (waiting.length < waitingAtMost) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      waiting.push(resolve);
-      await promise;
-    } else {
-      throw new Busy('many users ask this console for much at the same time');
-    }
-    try {
-      return await work();
-    } finally {
-      const next = waiting.shift();
-      if (next) next();
-      else running -= 1;
-    }
+    if (limit.activeCount + limit.pendingCount < atOnce + waitingAtMost) return limit(work);
+    throw new Busy('many users ask this console for much at the same time');
   };
 }

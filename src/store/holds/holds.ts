@@ -385,7 +385,9 @@ function plansIn(db: Statements) {
     const sum = (name: 'held' | 'open' | 'ready' | 'ended') =>
       byGuard((guard) => found.find((one) => one.guard === guard)?.[name] ?? 0);
     return {
-      ...{ held: sum('held'), undecided: sum('open'), ready: sum('ready') },
+      held: sum('held'),
+      undecided: sum('open'),
+      ready: sum('ready'),
       ended: sum('ended'),
     };
   };

@@ -91,13 +91,15 @@ export function runsIn(db: Statements) {
     },
     /**
      * Returns what is news in a time (epoch ms): the newest runs that changed something, that began
-     * to hold something (`holdsMore`) or to fail, and those with these ids (JSON).
+     * to hold something (`held` records then) or to fail, and those with these ids (JSON).
      */
     news: db.all<
       { since: number; before: number; ids: string; count: number },
-      KeptRun & { holdsMore: 0 | 1 }
+      KeptRun & { held: number }
     >(
-      `select ${columns}, ${holdsMore} holdsMore from run where id in (
+      `select ${columns}, iif(status = 'held' and ${holdsMore}, summary ->> '$.templates.held' + (
+         select sum(value) from json_each(summary, '$.contacts.held')), 0) held
+       from run where id in (
          select id from run where started_at >= @since and (
            status in ('failed', 'interrupted', 'running') and status is not (
              select b.status from run b where b.number < run.number and b.mode = run.mode

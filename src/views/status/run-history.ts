@@ -35,10 +35,6 @@ const kept = checkedJson(
     reasons: z.array(z.string()).default([]),
     fullBecause: z.array(z.object({ code: z.string(), reason: z.string() })).default([]),
     undoes: z.string().optional(),
-    contacts: z
-      .object({ held: z.record(z.string(), z.number()).default({}) })
-      .default({ held: {} }),
-    templates: z.object({ held: z.number().default(0) }).default({ held: 0 }),
   }),
 );
 
@@ -92,12 +88,6 @@ export function tellRun(run: KeptRun, isRunning: (run: KeptRun) => boolean) {
 /** Returns the record type that a run that has ended was limited to; null if it was not. */
 export function onlyIn({ summary }: KeptRun): ToldRun['only'] {
   return kept.decode(summary ?? '{}').only;
-}
-
-/** Returns of how many records a run that has ended left changes to be approved. */
-export function heldBy({ summary }: KeptRun): number {
-  const { contacts, templates } = kept.decode(summary ?? '{}');
-  return Object.values(contacts.held).reduce((sum, n) => sum + n, templates.held);
 }
 
 /**

@@ -9,7 +9,7 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import { documentsOf, entrySection, pendingDecisions } from '../audit/entry-document.ts';
 import type { Seen } from '../lookup/seen-mirror.ts';
 import { present, type Section, type Span, spansOf, type Text } from '../sections.ts';
-import { changeOf, heldBy, listedRuns } from './run-history.ts';
+import { changeOf, listedRuns } from './run-history.ts';
 import { changeItem, changesWords, statusWords } from './run-sections.ts';
 
 /** Something that has happened in a mirror; `at` is in milliseconds since the epoch. */
@@ -40,8 +40,7 @@ export function readHappened(
   const ids = JSON.stringify([...problems.keys()]);
   const runs = snapshot.runs.news({ since, before, ids, count });
   const found = listedRuns(seen, runs, 1).map((run, nth): Happened => {
-    const { startedAt = 0, endedAt = null, holdsMore = 0 } = runs[nth] ?? {};
-    const held = holdsMore && runs[nth] ? heldBy(runs[nth]) : 0;
+    const { startedAt = 0, endedAt = null, held = 0 } = runs[nth] ?? {};
     const fresh = problems.get(run.run)?.n ?? 0;
     problems.delete(run.run);
     const isWell = /^(done|held|rejected)$/.test(run.status);
