@@ -28,6 +28,10 @@ import type { RouteLimit } from '../domain/route-limit.ts';
 
 /** The shortest time over which a rate is meaningful. */
 const leastRateMs = 500;
+/** The work begins at another pace: only this part, or a smaller one after a while, tells the end. */
+const surePart = 0.25;
+const leastPart = 0.02;
+const leastPaceMs = 20_000;
 /** After this many windows, the measured rate gives a better estimate than the limits. */
 const enoughWindows = 5;
 
@@ -122,9 +126,9 @@ function estimateLeft({ done, of, share, sinceMs, atMs }: News, nowMs: number, r
   const elapsedMs = nowMs - sinceMs;
   const part = share ?? (of === undefined ? undefined : done / of);
   if (part === undefined || part >= 1) return null;
-  if (share !== undefined && elapsedMs < leastRateMs) return null;
   const byLimits = rest.ms > 0 ? rest.ms - (nowMs - atMs) : 0;
-  const byRate = ((1 - part) * elapsedMs) / part;
+  const isPace = part >= surePart || (part >= leastPart && elapsedMs >= leastPaceMs);
+  const byRate = isPace && elapsedMs >= leastRateMs ? ((1 - part) * elapsedMs) / part : 0;
   const isEarly = byLimits > 0 && elapsedMs < enoughWindows * rest.windowMs;
   const ms = isEarly ? byLimits : Math.max(byLimits, byRate);
   return Number.isFinite(ms) && ms > 0 ? ms : null;

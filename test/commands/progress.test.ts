@@ -110,6 +110,20 @@ test('unfinished changes are shown, and the size of the plan before the first an
   line.close();
 });
 
+test.each([
+  ['one part in a hundred, however long it took', 60_000, 0.01, false],
+  ['a tenth within seconds', 5_000, 0.1, false],
+  ['a fiftieth after 20 s', 20_000, 0.02, true],
+  ['a quarter within seconds', 5_000, 0.25, true],
+])('the end is foretold from enough work: %s', async (_, ms, share, isTold) => {
+  const clock = virtualClock();
+  const meter = createMeter({ clock, limits: () => ({}), reserve: 0 });
+  meter.hear({ stage: 'reading', kind: 'contact', done: 0, of: undefined, share: 0 });
+  await clock.advance(ms);
+  meter.hear({ stage: 'reading', kind: 'contact', done: 100, of: undefined, share });
+  expect(meter.now()?.leftMs ?? null).toEqual(isTold ? expect.any(Number) : null);
+});
+
 test('without a terminal a line is printed every ten seconds', async () => {
   const clock = virtualClock();
   const lines: string[] = [];
