@@ -28,7 +28,7 @@ import type { RouteLimit } from '../domain/route-limit.ts';
 
 /** The shortest time over which a rate is meaningful. */
 const leastRateMs = 500;
-/** The work begins at another pace: only this part, or a smaller one after a while, tells the end. */
+/** Work begins at another pace: this part tells the end, or a smaller one after a while. */
 const surePart = 0.25;
 const leastPart = 0.02;
 const leastPaceMs = 20_000;

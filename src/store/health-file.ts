@@ -57,6 +57,8 @@ const health = checkedJson(
         seenAt: z.number(),
         /** Set if it has left the mirror in order. */
         endedAt: z.number().optional(),
+        /** Set while it opens the mirror anew, because its configuration has changed. */
+        reopens: z.literal(true).optional(),
       })
       .nullable(),
     outages: z.array(outage),
@@ -108,7 +110,8 @@ export interface OutageRecord extends OutageNotes {
   confirm(): void;
   outages(): Outage[];
   beat(): void;
-  leave(): void;
+  /** `reopens`: the worker opens the mirror anew at once. */
+  leave(reopens?: boolean): void;
   /** `listener` is called whenever an outage begins or ends. */
   listen(listener: () => void): void;
 }
@@ -178,10 +181,10 @@ export function recordOutages(path: string, now: () => number): OutageRecord {
       isServing = true;
       store();
     },
-    leave() {
+    leave(reopens = false) {
       if (!worker || !isServing) return;
       isServing = false;
-      worker = { ...worker, endedAt: now() };
+      worker = reopens ? { ...worker, seenAt: now(), reopens } : { ...worker, endedAt: now() };
       store();
     },
     listen: (listener) => void (heard = listener),

@@ -242,10 +242,12 @@ function createServedMirrors(shell: Shell, serve: (config: Workable) => Served) 
   const leave = async (place: Place, leaving: Served): Promise<void> => {
     place.isLeaving = true;
     // Its schedule has to go if the file no longer names the mirror.
-    await leaving.leave(() => {
-      const { shown } = place;
-      return shown === undefined || (!isRefused(shown) && shown.mirror !== leaving.mirror);
-    });
+    const isOther = ({ shown }: Place): boolean =>
+      shown === undefined || (!isRefused(shown) && shown.mirror !== leaving.mirror);
+    await leaving.leave(
+      () => isOther(place),
+      () => !shell.stop.aborted && !isOther(place) && !isRefused(place.shown ?? leaving.config),
+    );
     place.isLeaving = false;
     remove(leaving);
     place.served = undefined;

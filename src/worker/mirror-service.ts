@@ -144,7 +144,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
       await rest();
     }
   };
-  const close = async (): Promise<void> => {
+  const close = async (reopens = false): Promise<void> => {
     isLeaving = true;
     host.rest();
     unlisten();
@@ -152,7 +152,7 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
     await Promise.all([queue.close(), handed?.close(), events?.close()]);
     // Who hears that it is left can open the snapshot.
     await host.close();
-    outages.leave();
+    outages.leave(reopens);
     await own.leave().catch(() => undefined);
     quick.close();
     view.close();
@@ -191,16 +191,19 @@ export function serve(config: Workable, outer: Shell, options: ServeOptions) {
     depths: view.depths,
     due: view.due,
     lagMs: async () => events?.lagMs(),
-    /** Ends the service when what is in progress has ended; with its schedule if `isGone` then. */
-    async leave(isGone: () => boolean): Promise<void> {
+    /**
+     * Ends the service when what is in progress has ended; with its schedule if `isGone` then, and
+     * not for long if it `reopens`.
+     */
+    async leave(isGone: () => boolean, reopens: () => boolean): Promise<void> {
       isLeaving = true;
       host.rest();
       await rest();
       if (isGone() && host.isHere()) await unfollow(queue, config, outer);
       over.abort(new Interrupted('SIGTERM'));
-      await close();
+      await close(reopens());
     },
     /** Ends the service. Waits for work in progress, which the worker's `stop` interrupts. */
-    close,
+    close: async () => close(),
   };
 }

@@ -179,17 +179,21 @@ describe('status', () => {
   test.each([
     ['alive', 0, undefined, [], /next +unknown: Redis cannot be asked/],
     ['silent', 45_000, undefined, ['worker_dead'], nobody],
-    ['left', 60_000, 60_000, ['worker_dead'], nobody],
-  ])('a worker that is %s', async (is, silentFor, leftFor, codes, next) => {
+    ['left', 60_000, false, ['worker_dead'], nobody],
+    // It opens the mirror anew, and may not get to it.
+    ['alive', 9_000, true, [], /next +unknown: Redis cannot be asked/],
+    ['silent', 45_000, true, ['worker_dead'], nobody],
+  ])('a worker that is %s, silent for %d ms', async (is, silentFor, reopens, codes, next) => {
     const world = await mirrored();
     world.config({ redis: 'redis://127.0.0.1:1', schedule: { full: '0 3 * * *' } });
     await world.call('sync');
     const at = Date.now();
     const outages = recordOutages(world.path, () => at - silentFor);
     outages.beat();
-    if (leftFor !== undefined) outages.leave();
+    if (reopens !== undefined) outages.leave(reopens);
     const { json } = await world.call('status', '--json');
     expect(json.worker).toMatchObject({ is });
+    expect(json.worker.reopens).toBe(is === 'alive' && reopens ? true : undefined);
     expect(json.attention.map(({ code }: { code: string }) => code)).toEqual(codes);
     expect(json.due).toEqual([]);
     expect((await world.call('status')).out).toMatch(next);

@@ -467,6 +467,7 @@ function healthOf(snapshot: string, now: number) {
       seenAt: instant(worker.endedAt ?? worker.seenAt),
       /** `silent`: no sign of life. `left`: it was stopped, or has given the mirror away. */
       is: worker.endedAt === undefined ? life : ('left' as const),
+      ...(worker.reopens && life === 'alive' && { reopens: true }),
     },
   };
 }

@@ -290,6 +290,8 @@ export function stateWord(
     const text = `${halted}, and needs attention`;
     return say('attention', 'bad', text, text);
   }
+  if (status.worker?.reopens)
+    return say('running', 'busy', 'Opened anew: its file has changed', 'Opened anew');
   if (running) return say('running', 'busy', 'A run is in progress');
   if (attention.length > 0) return say('first', 'busy', 'Waits for its first run');
   // Some of what a plan withheld is approved, and no run has sent it yet.
