@@ -123,7 +123,7 @@ export interface BeforeAndNow {
   /** Whether it withdraws an opt-out that the CRM had stated. */
   withdraws: 0 | 1;
   /** Whether the CRM had a record of the person who is to be opted out or deleted as gone. */
-  isMarked: 0 | 1;
+  marked: 0 | 1;
   /** The subscription that is recorded, or `none`; null if nobody is recorded. */
   was: string | null;
   /** Who made it: us or platform. */
@@ -304,6 +304,8 @@ interface InList {
   approvals: readonly string[];
 }
 
+type GuardCount = Record<'held' | 'open' | 'ready' | 'ended', number>;
+
 /** The plans that showed what waits. */
 function plansIn(db: Statements) {
   const rows = db.all<InList & HeldFilter & { from: number; most: number }, HeldChange>(
@@ -314,10 +316,9 @@ function plansIn(db: Statements) {
      ${order} limit @most offset @from`,
   );
   const beforeAndNow = db.all<InList & { guard: GuardClass; most: number }, BeforeAndNow>(
-    `select op, part, stated, withdraws, "isMarked", was, "madeBy", fields,
-       count(distinct key) n from (
+    `select op, part, stated, withdraws, marked, was, "madeBy", fields, count(distinct key) n from (
        select ${wishIn('h')} op, h.key, h.part, h.stated, h.withdraws,
-         h.guard = 'delete' and h.ids <> '[]' "isMarked",
+         h.guard = 'delete' and h.ids <> '[]' marked,
          iif(r.key is null, null, coalesce(m.value ->> '$.is', 'none')) was,
          m.value ->> '$.by' "madeBy",
          (select min(s.stated_by) from stated s where s.kind = h.kind and s.key = h.key
@@ -334,21 +335,15 @@ function plansIn(db: Statements) {
        where l.list = @other and h.guard = @guard and h.ended_at is null
          and not exists (select 1 from listed o where o.list = @list and o.hold = l.hold))`,
   );
-  const counts = db.all<
-    InList,
-    Record<'held' | 'open' | 'ready' | 'ended', number> & { guard: GuardClass }
-  >(
+  const counts = db.all<InList, GuardCount & { guard: GuardClass }>(
     `select guard, sum(held) held, sum(open) open, sum(ready) ready, sum(ended) ended from (
        select h.guard, max(${isWaiting}) held, max(${isWaiting} and d.verdict is null) open,
-         max(${isWaiting} and d.verdict is 'approved') ready,
-         max(h.ended_at is not null) ended
+         max(${isWaiting} and d.verdict is 'approved') ready, max(h.ended_at is not null) ended
        from hold h ${decided} where ${isIn} group by h.guard, h.key)
      group by guard`,
   );
   const whole = db.value<[list: string], string>('select plan from decision where id = ?');
-  const plan = db.one<[plan: string], HeldPlan>(
-    'select plan, undoes from held_plan where plan = ?',
-  );
+  const plan = db.one<[string], HeldPlan>('select plan, undoes from held_plan where plan = ?');
   const size = db.only<[list: string], ListSize>(
     `select count(*) filter (where h.ended_at is null) waiting,
        count(*) filter (where h.ended_at is null and ${isRejected}) rejected,
@@ -381,15 +376,9 @@ function plansIn(db: Statements) {
      select @plan, h.id from (${heldNow}) w join hold h on ${isSame}`,
   );
   const counted = (of: InList) => {
-    const found = counts(of);
-    const sum = (name: 'held' | 'open' | 'ready' | 'ended') =>
-      byGuard((guard) => found.find((one) => one.guard === guard)?.[name] ?? 0);
-    return {
-      held: sum('held'),
-      undecided: sum('open'),
-      ready: sum('ready'),
-      ended: sum('ended'),
-    };
+    const found = new Map(counts(of).map((one) => [one.guard, one]));
+    const sum = (name: keyof GuardCount) => byGuard((guard) => found.get(guard)?.[name] ?? 0);
+    return { held: sum('held'), undecided: sum('open'), ready: sum('ready'), ended: sum('ended') };
   };
   return {
     /**

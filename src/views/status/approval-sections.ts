@@ -322,9 +322,9 @@ function beforeWords({ withdraws, was, madeBy, fields }: BeforeAndNow): string {
   return 'not subscribed';
 }
 
-function nowWords({ op, stated, fields, isMarked }: BeforeAndNow): string {
+function nowWords({ op, stated, fields, marked }: BeforeAndNow): string {
   if (op === 'opt_in') return 'opted in';
-  if (isMarked === 1) return 'deleted there, or out of scope';
+  if (marked === 1) return 'deleted there, or out of scope';
   return stated === 1 ? `opted out${byFields(fields)}` : 'missing, or with another address';
 }
 
