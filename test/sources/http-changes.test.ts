@@ -152,6 +152,8 @@ describe('changes are lost', () => {
     ['when the CRM says so', {}, [status(410)]],
     ['when it says so later', { page: { number: 'p' } }, [people(1, 1), status(410)]],
     ['when there is no such list', {}, [status(404)]],
+    ['when it says nothing', {}, [status(204)]],
+    ['when it holds no list', { records: 'list' }, [at(NOON, { list: null })]],
     ['when its clock was put back', {}, [at('Thu, 15 Jan 2026 10:59:59 GMT', [])]],
   ])('%s', async (_, options, replies) => {
     expect((await changesOf(await told(options, ...replies), since)).end).toBe('lost');

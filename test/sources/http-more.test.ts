@@ -246,20 +246,53 @@ describe('with page', () => {
 describe('the end of a list', () => {
   const numbered = { records: 'data.list', page: { number: 'p' } };
   const first = { data: { list: two } };
+  const cursored = { records: 'data.list', page: { cursor: 'next', param: 'after' } };
+  const total = { ...numbered, total: 'n' };
+  const begun = { data: { list: two }, next: 'x' };
   test.each<[string, object, Reply[]]>([
-    ['204 after the last page', numbered, [first, status(204)]],
-    ['null after the last page', numbered, [first, text('null')]],
-    ['null in place of the list', numbered, [first, { data: { list: null } }]],
-    ['an empty object', numbered, [first, {}]],
-    ['an empty object around the list', numbered, [first, { data: {} }]],
-    ['an empty object in place of a plain list', { page: { number: 'p' } }, [two, {}]],
-    ['204 for nobody', {}, [status(204)]],
-    ['null for nobody', {}, [text('null')]],
-    ['a list that is null for nobody', { records: 'data.list' }, [{ data: { list: null } }]],
+    ['an empty list after the last page', numbered, [first, { data: { list: [] }, errors: [] }]],
+    ['an empty list for nobody', numbered, [{ data: { list: [] }, error: null }]],
+    ['no list after all that the total counts', total, [{ ...first, n: 2 }, { data: null }]],
+    ['204 after all that the total counts', total, [{ ...first, n: 2 }, status(204)]],
   ])('may be %s', async (_, options, replies) => {
     const found = await certificateOf(options, ...replies);
     expect(found).toMatchObject({ complete: true });
     expect(found.paths).toHaveLength(replies.length);
+  });
+
+  test.each<[string, object, Reply[]]>([
+    ['204', numbered, [first, status(204)]],
+    ['null', numbered, [first, text('null')]],
+    ['null in place of the list', numbered, [first, { data: { list: null } }]],
+    ['an empty object', numbered, [first, {}]],
+    ['an empty object around the list', numbered, [first, { data: {} }]],
+    ['an empty object in place of a plain list', { page: { number: 'p' } }, [two, {}]],
+    ['an empty object in place of a cursor and a list', cursored, [begun, {}]],
+    ['null in place of both', cursored, [begun, { data: { list: null }, next: null }]],
+    ['no list before all that the total counts', total, [{ ...first, n: 3 }, { data: {} }]],
+    ['an error beside an empty list', numbered, [first, { error: 'busy', data: { list: [] } }]],
+    [
+      '… whatever the total',
+      total,
+      [
+        { ...first, n: 2 },
+        { errors: [{}, 'x'], data: { list: [] } },
+      ],
+    ],
+    ['… with a cursor', cursored, [begun, { data: { list: [], error: { code: 7 } }, next: null }]],
+  ])('is not %s', async (_, options, replies) => {
+    const found = await certificateOf(options, ...replies);
+    expect(found).toMatchObject({ complete: false });
+    expect(found.paths).toHaveLength(2);
+  });
+
+  test.each<[string, object, Reply]>([
+    ['204', {}, status(204)],
+    ['null', {}, text('null')],
+    ['a list that is null', numbered, { data: { list: null } }],
+    ['an error beside an empty list', numbered, { error: 'busy', data: { list: [] } }],
+  ])('on the first page is not %s, which is refused', async (_, options, reply) => {
+    await expect(certificateOf(options, reply)).rejects.toMatchObject({ name: 'Invalid' });
   });
 
   test.each<[string, Reply[]]>([

@@ -26,12 +26,13 @@ import {
   type ReadPage,
   signsIn,
   type Stated,
+  TELL_TOTAL,
 } from './paging.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { milliseconds } from '../../domain/values/config-value.ts';
 import { httpDate } from '../../http/rate-limit-headers.ts';
 import { mapLeaves } from '../../domain/stored-json.ts';
-import { fieldAt } from '../../domain/values/record-field.ts';
+import { fieldAt, isRecord } from '../../domain/values/record-field.ts';
 import { counted } from '../../domain/values/counted.ts';
 import type { OptOutReport } from '../../domain/opt-out-report.ts';
 
@@ -137,7 +138,8 @@ async function* readList(
   const readPage = async (address: string, number: number): Promise<Page | 'lost'> => {
     const accepts = ofChanges ? [GONE, NO_CONTENT] : [NO_CONTENT];
     const said = await asking.ask({ address, accepts }, signal);
-    if (said?.status === GONE || (ofChanges && !said && number === 1)) return 'lost';
+    const isAbsent = !said || isNothing(said, options);
+    if (said?.status === GONE || (ofChanges && isAbsent && number === 1)) return 'lost';
     const answeredAt = httpDate(said?.headers['date']);
     if (!said) {
       const { missing: flaw } = paging;
@@ -145,8 +147,13 @@ async function* readList(
       const fix = 'correct url and page of the source';
       throw new Invalid(`${asking.host} has no such page (404)`, { fix });
     }
-    const list = findList(said, options, asking.host, number);
+    const list = isAbsent && number > 1 ? [] : findList(said, options, asking.host);
     const signs = signsIn(said, options.records);
+    if (list.length === 0 && signs.error !== undefined) {
+      const fix = 'see why in the CRM, or correct url and page of the source';
+      const what = `the answer has no record and states an error (${signs.error})`;
+      throw new Invalid(`${asking.host}: ${what}`, { fix });
+    }
     proof.hear(said.value, signs.total);
     const batch = list.map((value, index) => {
       const where = `page ${number}, record ${index + 1}`;
@@ -156,7 +163,9 @@ async function* readList(
     });
     const fresh = list.filter((value) => proof.add(value)).length;
     const page = { value: said.value, size: list.length, fresh, signs };
-    const next = paging.after(page);
+    const fix = TELL_TOTAL;
+    const ended: Next = { end: 'unmarked', flaw: { why: `page ${number} holds no list`, fix } };
+    const next = isAbsent ? ended : paging.after(page);
     const flaw = 'end' in next ? findContinuation(page, number, options) : undefined;
     if (!flaw || !('end' in next) || next.end === 'wrong') return { batch, next, answeredAt };
     return { batch, next: { end: 'wrong', flaw }, answeredAt };
@@ -204,21 +213,19 @@ interface Page {
   answeredAt: number | undefined;
 }
 
-/** Returns the list: an empty one for 204, null, and for an object without it after page one. */
-function findList(
-  { status, value }: Said,
-  { records }: HttpOptions,
-  host: string,
-  number: number,
-): unknown[] {
+/** Returns whether nothing is where the list would be: 204, null, or an object without fields. */
+function isNothing({ status, value }: Said, { records }: HttpOptions): boolean {
+  if (status === NO_CONTENT) return true;
+  const list = records === undefined ? value : fieldAt(value, records);
+  const parent = records?.includes('.') && fieldAt(value, records.replace(/\.[^.]*$/, ''));
+  return [value, parent, list].some(
+    (one) => one === null || (isRecord(one) && Object.keys(one).length === 0),
+  );
+}
+
+function findList({ value }: Said, { records }: HttpOptions, host: string): unknown[] {
   const list = records === undefined ? value : fieldAt(value, records);
   if (Array.isArray(list)) return list;
-  if (status === NO_CONTENT || value === null || list === null) return [];
-  // After page one, nothing may stand where the list would be, and no message about a failure.
-  const parent = records?.includes('.') && fieldAt(value, records.replace(/\.[^.]*$/, ''));
-  const isEmpty = (one: unknown) =>
-    typeof one === 'object' && one !== null && Object.keys(one).length === 0;
-  if (number > 1 && typeof value === 'object' && (isEmpty(value) || isEmpty(parent))) return [];
   if (records === undefined) {
     const fix = 'name with records where in it the list stands';
     throw new Invalid(`${host}: the answer is no list`, { fix });

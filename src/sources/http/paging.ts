@@ -31,6 +31,9 @@ interface Paging {
   missing: Flaw | undefined;
 }
 
+/** What to do if the end of the list has no mark: a total outweighs that. */
+export const TELL_TOTAL = 'name the total of the source, if its answers tell one';
+
 /** Creates the paging for one read. `isProven`: a missing cursor marks the end. */
 export function createPaging({ url, page }: HttpOptions, host: string, isProven: boolean): Paging {
   if (!page) return { first: url, missing: undefined, after: () => ({ end: 'marked' }) };
@@ -47,7 +50,7 @@ export function createPaging({ url, page }: HttpOptions, host: string, isProven:
  */
 function byNumber(url: string, param: string, first: number): Paging {
   let number = first;
-  const fix = 'name the total of the source, if its answers tell one';
+  const fix = TELL_TOTAL;
   return {
     first: withParam(url, param, String(first)),
     missing: { why: 'the list ended with a page that is not there (404)', fix },
@@ -183,6 +186,8 @@ interface MoreSigns {
   /** The flag, link or cursor that says that there is more. */
   more: Sign | undefined;
   isEnd: boolean;
+  /** The path of an error that is not empty. */
+  error: string | undefined;
   total: Stated | undefined;
   pages: Stated | undefined;
 }
@@ -261,6 +266,7 @@ export function signsIn(
       place: named && placeIn(named),
     },
     isEnd,
+    error: entries.find(([, name, given]) => /^errors?$/.test(name) && isFilled(given))?.[0],
     total: largest(entries, (name) => {
       return totalName.test(name) && !(isFiltered && name === 'recordstotal');
     }),
