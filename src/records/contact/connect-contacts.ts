@@ -69,9 +69,12 @@ export function connectContacts({
     departures: listDepartures(access),
     desire: contactDesire(fields, now),
     async list(query, signal) {
-      const { contacts, total, date } = await platform.list({ ...query, brief: true }, { signal });
+      const page = await platform.list({ ...query, brief: true }, { signal });
+      const { contacts, totalContacts = 0, date } = page;
       const rows = contacts.map((contact) => observe(contact, access.channels));
       const others = othersIn(contacts, access.channels);
+      // Both count all contacts here, and a list that shows fewer than either is not complete.
+      const total = Math.max(page.total, totalContacts);
       return { rows, total, date, parts: namedIn(contacts), others };
     },
     read: (known, signal) => readAll(access, known, signal),

@@ -16,6 +16,8 @@ interface Ailment {
   retrieve: Answer | undefined;
   /** Called before every request. */
   before(request: Request): void | Promise<void>;
+  /** Whether a search hides them, too. */
+  inSearch: boolean;
 }
 
 function ailing(options: StageOptions = {}): { stage: Stage; now: Ailment; asked: string[] } {
@@ -24,6 +26,7 @@ function ailing(options: StageOptions = {}): { stage: Stage; now: Ailment; asked
     more: 0,
     retrieve: undefined,
     before: () => undefined,
+    inSearch: false,
   };
   const asked: string[] = [];
   const wire =
@@ -34,7 +37,8 @@ function ailing(options: StageOptions = {}): { stage: Stage; now: Ailment; asked
       if (now.retrieve && request.path.includes('/retrieve/')) return now.retrieve;
       const answer = await send(request, signal);
       const isPage = request.path.startsWith('/api/contacts/list');
-      return isPage && !request.path.includes('search=') ? paged(answer, now) : answer;
+      const isIll = now.inSearch || !request.path.includes('search=');
+      return isPage && isIll ? paged(answer, now) : answer;
     };
   const stage = createStage({ ...options, wire });
   onTestFinished(() => stage.close());
@@ -77,6 +81,30 @@ async function known(
   stage.writes();
   return world;
 }
+
+test.each(['fast', 'full', { single: 'left@example.com' }] as const)(
+  'a search that counts more than it shows proves nobody absent: %j',
+  async (mode) => {
+    const { stage, now } = await known(1);
+    const email = 'left@example.com';
+    stage.emulator.seed.contact({ email, channels: { ch_news: 'opt_out' } });
+    stage.people.push({ id: 'left', email, ch_news: 'yes' });
+    Object.assign(now, { hides: (one: string) => one === email, inSearch: true });
+    expect((await stage.sync({ mode })).status).toBe('failed');
+    expect(stage.writes()).toEqual([]);
+    now.hides = () => false;
+    expect((await stage.sync()).contacts).toMatchObject({ conflicts: 1 });
+    expect(stage.writes()).toEqual([]);
+  },
+);
+
+test('a list that counts fewer contacts than the organization has is not complete', async () => {
+  const { stage, now } = await known(3);
+  now.hides = (email) => email === addressOf(1);
+  now.more = -1;
+  now.retrieve = refusal(500);
+  expect((await stage.sync()).certificate.platform).toBe(false);
+});
 
 test('a contact that is found joins the listing, and completes it', async () => {
   const { stage, now, asked } = await known(5);

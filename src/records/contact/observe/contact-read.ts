@@ -1,5 +1,6 @@
 /** Reads the contacts of one person from the platform. */
 import type { Change } from '../../../domain/change.ts';
+import { Unavailable } from '../../../domain/errors.ts';
 import type { Contact } from '../../../platform/answer-schemas.ts';
 import type { Platform } from '../../../platform/api-client.ts';
 import { type Stale, stale } from '../../change-outcome.ts';
@@ -67,7 +68,10 @@ export async function search(
   return contacts.map((contact) => observe(contact, access.channels));
 }
 
-/** Returns the contacts with this key in a usual spelling; odd mixes of letters are not found. */
+/**
+ * Returns the contacts with this key in a usual spelling; odd mixes of letters are not found. Throws
+ * Unavailable if the platform counts more than it shows: that is no proof that somebody is absent.
+ */
 export async function searchContacts(
   platform: Platform['contacts'],
   key: string,
@@ -75,8 +79,16 @@ export async function searchContacts(
 ): Promise<Contact[]> {
   const found = new Map<string, Contact>();
   for (const spelling of spellingsOf(key)) {
-    for await (const contact of platform.all({ search: spelling }, { signal, person: key })) {
-      if (contactKey(contact.email) === key) found.set(contact.id, contact);
+    let [shown, counted] = [0, 0];
+    for await (const page of platform.pages({ search: spelling }, { signal, person: key })) {
+      shown += page.contacts.length;
+      counted = page.total;
+      for (const contact of page.contacts)
+        if (contactKey(contact.email) === key) found.set(contact.id, contact);
+    }
+    if (shown < counted) {
+      const reason = `a search for one address counts ${counted} on the platform, and shows ${shown}`;
+      throw new Unavailable(reason, { acted: 'no', fix: 'the next run searches again' });
     }
   }
   return [...found.values()];
