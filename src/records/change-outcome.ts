@@ -9,6 +9,7 @@ import {
   Rejected,
   Unavailable,
 } from '../domain/errors.ts';
+import { operations } from '../platform/operations.ts';
 
 /** A change that took effect, or whose effect was found on the platform. */
 export interface Acked {
@@ -119,12 +120,17 @@ export async function afterwards(read: () => Promise<SendOutcome>): Promise<Send
   }
 }
 
+const readingRoutes: ReadonlySet<string> = new Set(
+  Object.values(operations).flatMap(({ route, resend }) => (resend.changes ? [] : [route])),
+);
+
 /**
  * Returns the outcome that corresponds to an error of a request, if there is no rule of
  * its own (docs/decisions/journal-and-speed.md). Throws the error if there is none.
  *
  *   Rejected, 401          stopped: the run
  *   Rejected, 403          stopped: the route
+ *   Rejected, of a reading unsent: it says nothing about the record
  *   Rejected, otherwise    rejected
  *   Unavailable            unsent if the request certainly did not act, otherwise unknown
  *   RateLimited            stopped: the route
@@ -136,6 +142,7 @@ export function outcomeOf(error: unknown): SendOutcome {
     if (status === 401) return { is: 'stopped', scope: 'run', why, acted };
     if (status === 403) return { is: 'stopped', scope: 'route', route, why, acted };
     const reason = error.why !== '' && error.why !== why ? `${why}: ${error.why}` : why;
+    if (readingRoutes.has(route)) return { is: 'unsent', why: reason };
     return { is: 'rejected', status, reason, fix };
   }
   if (error instanceof Unavailable) {

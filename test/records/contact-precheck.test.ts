@@ -85,6 +85,18 @@ describe('before a creation', () => {
     const refused = stage({ on: LIST, commits: false, gives: { status: 401, body: {} } });
     expect(await refused.look(change('create'))).toMatchObject({ is: 'stopped', scope: 'run' });
   });
+  test.each([400, 404, 422, 500])('a look answered with %i rejects nobody', async (status) => {
+    const gives = { status, body: { message: 'Not found' } };
+    for (const on of [LIST, RETRIEVE]) {
+      const { look, seed } = stage(
+        { on, commits: false, gives },
+        { on: LIST, commits: false, gives },
+      );
+      const id = seed(subscribed);
+      const what = on === LIST ? change('create') : change('opt_in', id);
+      expect(await look(what, known())).toMatchObject({ is: 'unsent' });
+    }
+  });
 });
 
 describe('before an opt_in of a known person', () => {

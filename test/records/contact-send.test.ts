@@ -161,6 +161,15 @@ describe('a change of a known person', () => {
     expect(outcome).toMatchObject({ is: 'rejected', status: 409 });
     expect(outcome).toHaveProperty('reason', expect.stringContaining('does not change'));
   });
+  test.each([refused(400), refused(404), { status: 500, body: {} }])(
+    'is not sent on a 409 that cannot be read back: %j',
+    async (gives) => {
+      const conflict = { on: ENROL, commits: false, gives: refused(409) };
+      const { send, seed } = stage(conflict, { on: LIST, commits: false, gives });
+      seed({ email: ANN, channels: { [NEWS]: 'opt_out' } });
+      expect(await send('create')).toMatchObject({ is: 'unsent' });
+    },
+  );
   test('is unknown on a 409 that does not hold, after an attempt that may have acted', async () => {
     const once = { on: ENROL, times: 1, commits: false, gives: { status: 500, body: {} } };
     const { send, seed } = stage(once, { on: ENROL, commits: false, gives: refused(409) });

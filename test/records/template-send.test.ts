@@ -113,6 +113,10 @@ describe('looking before sending', () => {
     const id = seed({ name: WELCOME });
     expect(await look(creation)).toMatchObject({ is: 'stale', observed: [{ id }] });
   });
+  test.each([400, 404, 500])('a failed look rejects no template: %i', async (status) => {
+    const { look } = stage({ on: LIST, commits: false, gives: { status, body: {} } });
+    expect(await look(creation)).toMatchObject({ is: 'unsent' });
+  });
   test('reads every page before a creation', async () => {
     const { look, seed, asked } = stage();
     const id = seed({ name: WELCOME });
