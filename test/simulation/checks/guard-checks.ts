@@ -58,7 +58,11 @@ function isApproved(
 ): boolean {
   const done = entry.status >= 200 && entry.status < 300;
   const { approvals, missed } = outing;
-  const isShown = passes({ ...change, done }, { run: outing, approvals }, known.unanswered);
+  // Whoever is gone from the platform meanwhile is made anew for the same wish.
+  const gone = known.witness.people().filter((one) => one.gone && change.keys.includes(one.key));
+  const isShown = [change.target, ...gone.map(({ id }) => id)].some((target) =>
+    passes({ ...change, target, done }, { run: outing, approvals }, known.unanswered),
+  );
   const isStated = change.guard === 'opt_out';
   const names = isStated ? change.keys.map((key) => `${key} ${change.part}`) : [];
   // Within the run it may still go to whoever has the address by now.
