@@ -69,8 +69,8 @@ export async function search(
 }
 
 /**
- * Returns the contacts with this key in a usual spelling; odd mixes of letters are not found. Throws
- * Unavailable if the platform counts more than it shows: that is no proof that somebody is absent.
+ * Returns the contacts with this key in a usual spelling; odd mixes of letters are not found.
+ * Throws Unavailable if the platform counts more than it shows: that proves nobody absent.
  */
 export async function searchContacts(
   platform: Platform['contacts'],
