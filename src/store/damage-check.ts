@@ -1,9 +1,10 @@
 /** Finds damage in a snapshot, and moves a damaged snapshot out of the way. */
 import Database from 'better-sqlite3';
-import { broken, moveAside } from './database/snapshot-folder.ts';
+import { broken, filesAside, moveAside } from './database/snapshot-folder.ts';
 import { metaIn } from './database/meta-table.ts';
 import { runsIn } from './tables/run-history.ts';
 import { statementsOf } from './database/prepared-statements.ts';
+import type { Snapshot } from './snapshot.ts';
 
 const checkedName = 'checked-at';
 const everyMs = 86_400_000;
@@ -45,4 +46,20 @@ export function setAside(path: string, at: number): string {
   const stamp = new Date(at).toISOString().replace(/[-:]|\.\d+/g, '');
   const name = `${path}${broken}${stamp}`;
   return moveAside(path, (count) => (count === 1 ? name : `${name}-${count}`));
+}
+
+/**
+ * Returns the newest damaged snapshot that is still beside this one, and when it was set aside.
+ * Undefined if there is none, or if this one has older runs, because a backup was restored.
+ */
+export function lastAside(
+  path: string,
+  { runs }: Snapshot,
+): { file: string; at: string } | undefined {
+  const stamp = /-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z(-\d+)?$/;
+  const file = filesAside(path).findLast((name) => stamp.test(name));
+  const [, year, month, day, ...time] = stamp.exec(file ?? '') ?? [];
+  if (file === undefined) return undefined;
+  const at = `${year}-${month}-${day}T${time.slice(0, 3).join(':')}Z`;
+  return (runs.firstStart() ?? Infinity) < Date.parse(at) ? undefined : { file, at };
 }

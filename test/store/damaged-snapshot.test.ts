@@ -1,5 +1,5 @@
 /** A snapshot that is damaged: a run sets it aside and begins anew, nobody else touches it. */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
@@ -75,9 +75,39 @@ describe.each(['no database at all', 'of broken tables', 'cut off in the middle'
       expect(await world.call('sync', '--json')).toMatchObject({ code: 0, json: { reasons: [] } });
       expect(world.writes()).toEqual([]);
       expect(asideIn(world)).toHaveLength(1);
+      const { json: status } = await world.call('status', '--json');
+      const text = expect.stringContaining(aside);
+      expect(status).toMatchObject({ ok: false, attention: [{ code: 'snapshot_replaced', text }] });
     });
   },
 );
+
+test.each(['restored', 'moved away'])('is named by `status` until it is %s', async (how) => {
+  const world = await recorded();
+  // The name of a damaged snapshot has the time to the second.
+  edit(world, 'update run set started_at = started_at - 60000, ended_at = ended_at - 60000');
+  const backup = join(world.folder, 'backup');
+  expect((await world.call('backup', backup)).code).toBe(0);
+  damage(world, 'of broken tables');
+  expect((await world.call('sync')).code).toBe(0);
+  const codes = async () => {
+    const { attention } = (await world.call('status', '--json')).json;
+    return attention.map(({ code }: { code: string }) => code);
+  };
+  expect(await codes()).toEqual(['snapshot_replaced']);
+  // It stands over later runs.
+  expect((await world.call('sync')).code).toBe(0);
+  expect(await codes()).toEqual(['snapshot_replaced']);
+  if (how === 'moved away') {
+    for (const name of asideIn(world)) rmSync(`${world.folder}/cli/${name}`);
+  } else {
+    for (const end of ['', '-wal', '-shm']) rmSync(`${world.path}${end}`, { force: true });
+    copyFileSync(backup, world.path);
+    expect(await codes()).toEqual(['restored']);
+    expect((await world.call('sync')).code).toBe(0);
+  }
+  expect(await codes()).toEqual([]);
+});
 
 test('setting aside keeps what was set aside in the same second', () => {
   const folder = scratchFolder();

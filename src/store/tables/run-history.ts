@@ -79,6 +79,8 @@ export function runsIn(db: Statements) {
     ),
     drop: db.run<[id: string]>('delete from run where id = ?'),
     get: db.one<[id: string], KeptRun>(`select ${columns} from run where id = ?`),
+    /** Returns when the oldest run that is kept began, in milliseconds since the epoch. */
+    firstStart: db.value<[], number | null>('select min(started_at) from run'),
     /** Returns the newest run that has undone something of this one. */
     undoneBy: db.value<[id: string], string>(
       `select id from run where mode = 'undo' and asked ->> '$.undoes' = ? and exists (

@@ -74,6 +74,11 @@ const table = {
   returns_rejected: ['failed', 'the CRM refused opt-outs', 'the CRM has every opt-out'],
   erasure_unfinished: ['failed', 'an erasure is not finished', 'every erasure is finished'],
   channel_lost: ['failed', 'a channel lost most of its people', 'the channel is as it was'],
+  snapshot_replaced: [
+    'failed',
+    'a damaged snapshot was replaced',
+    'a backup is restored, or the damaged snapshot is moved away',
+  ],
   held: ['held', 'changes await approval', 'no changes await approval any more'],
   opt_outs_many: ['opt_outs', 'more opt-outs than usual', 'no more opt-outs than usual'],
   never_proven: null,
@@ -345,7 +350,7 @@ function runLines({ proven, lastRuns, failedRuns, alerts, lease, at }: CurrentSt
 }
 
 function stateLines(standing: CurrentStatus): Attention[] {
-  const { at, open, lease, quarantine, paused, restored, unmanaged, memory } = standing;
+  const { at, open, lease, quarantine, paused, restored, setAside, unmanaged, memory } = standing;
   const found: Attention[] = [];
   const when = (since: string | null) => `since ${since} (${ago(since, at)})`;
   // Those of a run in progress are not counted.
@@ -378,6 +383,17 @@ function stateLines(standing: CurrentStatus): Attention[] {
     const text = `restored from a backup of ${restored.backupOf}, and no full run since`;
     const fix = 'run `crm-mirror sync`; each is full until one ends well';
     found.push({ code: 'restored', text, fix, since: null });
+  }
+  if (setAside) {
+    found.push({
+      code: 'snapshot_replaced',
+      text:
+        `the snapshot was damaged, and a new one began ${when(setAside.at)}: it does not know whose ` +
+        'contacts are ours, who is missing for how long, what the CRM had stated, nor what awaited ' +
+        `approval or was approved; the damaged one is ${setAside.file}`,
+      fix: 'restore a backup, or go on with the new one: then move that file away, or delete it',
+      since: setAside.at,
+    });
   }
   // Deleted people who are still written to.
   for (const text of sayUnmanaged({ deleted: unmanaged?.deleted ?? 0, outOfScope: 0 })) {

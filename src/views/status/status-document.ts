@@ -12,6 +12,7 @@ import type { RecordTypeName } from '../../domain/record.ts';
 import { dueBefore } from '../../config/schema/cron-pattern.ts';
 import { absenceRulesOf, type Config } from '../../config/config.ts';
 import { isLeased } from '../../store/database/writer-lease.ts';
+import { lastAside } from '../../store/damage-check.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { type Memory, withMemory } from '../../store/memory/memory.ts';
 import { isLater, type KeptRun } from '../../store/tables/run-history.ts';
@@ -72,6 +73,7 @@ export function currentStatusOf(seen: Seen) {
   const files = snapshot ? [file, `${file}-wal`].filter((part) => existsSync(part)) : [];
   const bytes = files.reduce((sum, part) => sum + statSync(part).size, 0);
   const read = snapshot && readSnapshot(snapshot, seen);
+  const setAside = snapshot && lastAside(file, snapshot);
   const none = { count: 0, since: null, people: [] };
   return {
     mirror: config.mirror,
@@ -138,6 +140,8 @@ export function currentStatusOf(seen: Seen) {
     memory: { file: config.memory.path, ...findMemoryFaults(seen) },
     snapshot: { file, exists: snapshot !== undefined, bytes: snapshot ? bytes : null },
     ...read?.delays,
+    /** The damaged snapshot that this one has replaced, while its file is beside it. */
+    ...(setAside && { setAside }),
   };
 }
 
