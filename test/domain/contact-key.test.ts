@@ -40,6 +40,14 @@ describe('the key of an address', () => {
       'jos\u00e9@example.com',
       'jose\u0301@example.com',
     ]);
+    expect(spellingsOf('\u00f6@xn--bcher-kva.example')).toEqual([
+      '\u00f6@xn--bcher-kva.example',
+      '\u00f6@b\u00fccher.example',
+      '\u00f6@bu\u0308cher.example',
+      'o\u0308@xn--bcher-kva.example',
+      'o\u0308@b\u00fccher.example',
+      'o\u0308@bu\u0308cher.example',
+    ]);
   });
 
   test.each([

@@ -22,12 +22,17 @@ export function contactKey(address: string): string {
   return at > 0 && hostLike.test(host) ? text.slice(0, at) + (domainToASCII(host) || host) : text;
 }
 
-/** Returns the spellings of a key that a search may need: its domain in ASCII, in letters. */
+/**
+ * Returns the spellings of a key that a search may need: its domain in ASCII and in letters,
+ * and the letters of each half in NFC and NFD, whatever those of the other half are in.
+ */
 export function spellingsOf(key: string): string[] {
   const at = key.lastIndexOf('@') + 1;
-  const host = domainToUnicode(key.slice(at)) || key.slice(at);
-  const spellings = [key, key.slice(0, at) + host];
-  return [...new Set([...spellings, ...spellings.map((one) => one.normalize('NFD'))])];
+  const [local, host] = [key.slice(0, at), key.slice(at)];
+  const letters = domainToUnicode(host) || host;
+  const hosts = new Set([host, letters, letters.normalize('NFD')]);
+  const locals = new Set([local, local.normalize('NFD')]);
+  return [...locals].flatMap((one) => [...hosts].map((other) => one + other));
 }
 
 /** Returns what an address contains in every spelling: its `@`, and what must precede it. */
