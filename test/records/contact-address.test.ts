@@ -108,6 +108,15 @@ describe('an address', () => {
     });
   });
 
+  test.each<[unknown]>([[['a@b.de']], [{ v: 'a@b.de' }]])('is not taken from %j', (email) => {
+    expect(wish({ email, newsletter: 'yes' }).invalid).toEqual({
+      cause: 'address-invalid',
+      reason: '"email" is a list or an object',
+      fix: 'name in contacts.email the field within it that holds one address as text',
+      noAddress: false,
+    });
+  });
+
   test.each([
     ['mailto:A@B.de', 'a@b.de'],
     ['Ann <a@b.de>', 'a@b.de'],

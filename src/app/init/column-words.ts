@@ -2,7 +2,7 @@
  * The words of a column: which ones its configuration has to name, which are unknown, and whether
  * it may be about opt-outs. A column that looks like a flag is never passed over in silence.
  */
-import { wordOf } from '../../domain/values/record-field.ts';
+import { isMarker, wordOf } from '../../domain/values/record-field.ts';
 import { systemClock } from '../../http/system-clock.ts';
 import { dateIn } from '../../records/contact/values/date-text.ts';
 import { type Use, vocabulary } from '../../records/contact/values/value-vocabulary.ts';
@@ -176,14 +176,6 @@ export const noWords =
 
 /** Single letters and marks for yes, which are only proposed: another may mean something else. */
 export const yesMarks = 'j o s x ✓ ✔ ☑'.split(' ');
-
-const none = ['null', 'nil', 'none', 'nan', 'n/?a', 'undefined', 'nv', 'not set', 'empty', 'leer'];
-const marker = new RegExp(String.raw`^(?:\W*(?:${none.join('|')})\W*|\\n|-+|\?+)$`, 'i');
-
-/** Returns whether a value stands for none: `NULL`, `n/a`. */
-export function isMarker(text: string): boolean {
-  return marker.test(text);
-}
 
 const flagWords = new Set([
   ...'true false yes no y n t f 1 0 -1 on off x j o s ✓ ✔ ☑ ☐ ✗ ✘ + - * • set checked'.split(' '),

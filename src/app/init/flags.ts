@@ -5,13 +5,13 @@
  */
 import { type FlagsOf, type OptionRows, shellWord } from '../../compose/command-options.ts';
 import { Invalid } from '../../domain/errors.ts';
+import { isMarker } from '../../domain/values/record-field.ts';
 import { type Use, vocabulary } from '../../records/contact/values/value-vocabulary.ts';
 import { hintsFor, listed, quoted } from '../../sources/shared/record-fields.ts';
 import {
   type GivenWords,
   type Chosen,
   isDate,
-  isMarker,
   mayBeAny,
   noWords,
   type ReadColumn,

@@ -60,3 +60,11 @@ export function isLossy(value: unknown): boolean {
 export function wordOf(text: string): string {
   return text.trim().toLowerCase().normalize('NFC');
 }
+
+const none = ['null', 'nil', 'none', 'nan', 'n/?a', 'undefined', 'nv', 'not set', 'empty', 'leer'];
+const marker = new RegExp(String.raw`^(?:\W*(?:${none.join('|')})\W*|\\n|-+|\?+)$`, 'i');
+
+/** Returns whether a value stands for none: `NULL`, `n/a`. */
+export function isMarker(text: string): boolean {
+  return marker.test(text);
+}

@@ -115,7 +115,15 @@ describe('an opt-out in a record whose address cannot be read', () => {
     'p1@example.com, p2@example.com',
     'p1 @example.com',
     'p1(at)example.com',
+    'p1 at example.com',
+    'p1.example.com',
+    'no.example.com',
+    'Ann',
     '"p1"@x.com',
+    ['p1@example.com'],
+    ['p1@example.com', 'p2@example.com'],
+    { v: 'p1@example.com' },
+    { of: [] },
   ])('fails every run, and is listed first, until it can: %j', async (email) => {
     const stage = await beside({ email });
     for (const mode of ['full', 'fast', 'full'] as const) {
@@ -129,8 +137,8 @@ describe('an opt-out in a record whose address cannot be read', () => {
     expect([contacts.applied['opt_out'], stage.snapshot.unreadableOptOuts.count()]).toEqual([1, 0]);
   });
 
-  test.each(['n/a', 'unknown', 'p1.example.com'])(
-    'is only invalid without an @: %j',
+  test.each(['n/a', 'unknown', 'no e-mail', '—', [], { v: null }])(
+    'fails no later run where the field says that there is none: %j',
     async (email) => {
       const stage = await beside({ email });
       await stage.sync();

@@ -1,7 +1,7 @@
 /** Converts CRM records to canonical form, as configured in the section `contacts`. */
 import type { Condition } from '../../../domain/condition.ts';
 import { isDotSegment } from '../../../domain/address-part.ts';
-import { fieldAt, isLossy, textOf } from '../../../domain/values/record-field.ts';
+import { fieldAt, isLossy, isObject, textOf } from '../../../domain/values/record-field.ts';
 import {
   canonicalJson,
   type DesiredRow,
@@ -86,7 +86,10 @@ export function contactDesire(fields: ContactFields, now: () => number) {
       faults.push(notAnAnswer('contacts.include', 'true nor false'));
     const id = text(fieldAt(value, fields.id));
     const unnamed = faultOfId(fields.id, id);
-    const written = text(fieldAt(value, fields.email)).trim().toLowerCase();
+    const given = fieldAt(value, fields.email);
+    // A list or an object without any value is as empty as an empty text.
+    const isEmpty = isObject(given) && Object.values(given).every((one) => textOf(one) === '');
+    const written = isEmpty ? '' : text(given).trim().toLowerCase();
     const address = contactKey(written);
     const gone = isOut ? 'no' : answered(asks.deleted, value, found);
     const present = gone === 'yes' ? 'flagged' : 'present';
@@ -98,17 +101,19 @@ export function contactDesire(fields: ContactFields, now: () => number) {
     const isFine = isForm && !holdsLookAlike(address);
     const within = mayOptOut && !isForm ? addressWithin(written) : undefined;
     const key = isForm ? address : within;
-    const isLost = mayOptOut && !isFine && within === undefined && resemblesAddress(written);
+    const single = written === unreadable ? undefined : address;
+    const isMeant = single === undefined || resemblesAddress(written);
+    const isLost = mayOptOut && !isFine && within === undefined && isMeant;
     // It comes before all other faults, because nobody can tell who must get no mail.
     if (isLost) {
-      const { value: _, ...fault } = notAnAddress(fields.email, address);
+      const { value: _, ...fault } = notAnAddress(fields.email, single);
       const reason = `${fault.reason}, so an opt-out of the record reaches nobody`;
       faults.unshift({ ...fault, reason, mayOptOut: true });
     }
     if (!isOut) {
       if (unnamed) faults.push(unnamed);
       if (address === '') faults.push(blank(fields.email, 'address-missing'));
-      else if (!isFine && !isLost) faults.push(notAnAddress(fields.email, address));
+      else if (!isFine && !isLost) faults.push(notAnAddress(fields.email, single));
     }
     const consentAt = isOut ? null : statedAt(consentTime, value, faults);
     const early = (consentAt !== null && consentAt > now()) || undefined;

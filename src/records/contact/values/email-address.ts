@@ -8,6 +8,7 @@
 import type { Fault } from '../../../domain/record.ts';
 import { z } from 'zod';
 import { contactKey } from '../../../domain/values/contact-key.ts';
+import { isMarker } from '../../../domain/values/record-field.ts';
 import { emailForm } from '../../../platform/request-schemas.ts';
 
 const { rfc5322Email: local, hostname: host } = z.regexes;
@@ -31,9 +32,12 @@ export function hasAddressForm(text: string): boolean {
   return domain.includes('.') && /[a-z]/i.test(last) && host.test(domain);
 }
 
-/** Returns whether somebody may have meant a text to be an address. */
+/** Returns whether a text may stand for an address: it does not say that there is none. */
 export function resemblesAddress(text: string): boolean {
-  return /[@＠]|[([{]at[)\]}]/iu.test(text);
+  if (/[@＠]/u.test(text)) return true;
+  if (isMarker(text) || /^(?:unknown|unbekannt|no|keine?)(?![\p{L}\p{N}.])/iu.test(text))
+    return false;
+  return /[\p{L}\p{N}]/u.test(text);
 }
 
 /**
@@ -82,7 +86,12 @@ function lookAlikeIn(text: string): string | undefined {
   return undefined;
 }
 
-export function notAnAddress(field: string, address: string): Fault {
+/** Explains why a field holds no address; `address` is undefined for a list or an object. */
+export function notAnAddress(field: string, address: string | undefined): Fault {
+  if (address === undefined) {
+    const fix = 'name in contacts.email the field within it that holds one address as text';
+    return { cause: 'address-invalid', reason: `"${field}" is a list or an object`, fix };
+  }
   const [unseen] = invisible.exec(address) ?? [];
   const odd = unseen ?? lookAlikeIn(address.slice(0, Math.max(0, address.lastIndexOf('@'))));
   if (odd !== undefined) {
