@@ -186,7 +186,7 @@ interface MoreSigns {
   /** The flag, link or cursor that says that there is more. */
   more: Sign | undefined;
   isEnd: boolean;
-  /** The path of an error that is not empty. */
+  /** The path of an error that is not empty, or of a success that is false. */
   error: string | undefined;
   total: Stated | undefined;
   pages: Stated | undefined;
@@ -266,7 +266,10 @@ export function signsIn(
       place: named && placeIn(named),
     },
     isEnd,
-    error: entries.find(([, name, given]) => /^errors?$/.test(name) && isFilled(given))?.[0],
+    error: entries.find(([, name, given]) => {
+      if (/^(ok|(is)?success(ful)?)$/.test(name)) return isFalse(given);
+      return /^errors?$/.test(name) && isFilled(given);
+    })?.[0],
     total: largest(entries, (name) => {
       return totalName.test(name) && !(isFiltered && name === 'recordstotal');
     }),
