@@ -100,6 +100,16 @@ describe('an address', () => {
     ]);
   });
 
+  test.each([
+    ['a@b.de c@d.de', 'holds 2 email addresses'],
+    ['a@b.de; c@d.de, e@f.de', 'holds 3 email addresses'],
+    ['<a@b.de> <c@b.de>', 'holds 2 email addresses'],
+    ['a @b.de', 'holds U+0020, a space in front of the @'],
+    ['ann b.de@', 'holds U+0020, a space in front of the @'],
+  ])('%j is invalid because it %s', (email, what) => {
+    expect(wish({ email, newsletter: 'yes' }).invalid?.reason).toBe(`"email" ${what}`);
+  });
+
   test('makes its record invalid when it cannot be read', () => {
     const row = wish({ email: 'a@b.de,', newsletter: 'yes' });
     expect(row).toMatchObject({ key: undefined, wants: false, alias: 'a@b.de,' });

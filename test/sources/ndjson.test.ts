@@ -59,7 +59,12 @@ describe('an unreadable line', () => {
     ['holds NaN', '{"id":2,"x":NaN}', 'is no JSON', 'write null in place of NaN'],
     ['holds Infinity', '{"x":[ -Infinity]}', 'is no JSON', 'write null in place of Infinity'],
     ['is a text', '"ann@x.y"', 'is no JSON object', 'give a JSON object for each record'],
-    ['holds a NUL', '{"id":"2\\u0000"}', 'holds a NUL character', 'remove it from the record'],
+    [
+      'holds a NUL',
+      '{"id":"2\\u0000"}',
+      'holds a NUL character',
+      'remove the NUL character from it',
+    ],
     [
       'is too long',
       `{"id":"${'x'.repeat(5e6)}"}`,

@@ -20,7 +20,7 @@ export function jsonRecords(fields: readonly string[]) {
         return { where, broken: 'is no JSON object', fix };
       }
       if (text.includes('\\u0000') && holdsNul(value)) {
-        return { where, broken: 'holds a NUL character', fix: 'remove it from the record' };
+        return { where, broken: 'holds a NUL character', fix: 'remove the NUL character from it' };
       }
       first ??= value;
       for (const field of unseen) if (fieldAt(value, field) !== undefined) unseen.delete(field);
@@ -175,7 +175,7 @@ export function fieldFault(field: string, isNulPossible: boolean): Flaw | undefi
     return { why: 'holds a field above 1 MiB', fix };
   }
   if (!isNulPossible || !field.includes('\0')) return undefined;
-  return { why: 'holds a NUL byte', fix: 'remove it from the record' };
+  return { why: 'holds a NUL byte', fix: 'remove the NUL byte from it' };
 }
 
 const LISTED = 30;

@@ -92,13 +92,19 @@ export function notAnAddress(field: string, address: string | undefined): Fault 
     const fix = 'name in contacts.email the field within it that holds one address as text';
     return { cause: 'address-invalid', reason: `"${field}" is a list or an object`, fix };
   }
+  const several = address.split(/[\s,;/|<>]+/u).filter((one) => isAddress(contactKey(one)));
+  if (several.length > 1) {
+    const reason = `"${field}" holds ${several.length} email addresses`;
+    const fix = 'leave one of them in the field in the CRM';
+    return { cause: 'address-invalid', reason, value: address, fix };
+  }
   const [unseen] = invisible.exec(address) ?? [];
   const odd = unseen ?? lookAlikeIn(address.slice(0, Math.max(0, address.lastIndexOf('@'))));
   if (odd !== undefined) {
     const hex = (odd.codePointAt(0) ?? 0).toString(16).toUpperCase();
-    const how = unseen
-      ? ', which is invisible'
-      : ' in front of the @, which only looks like another character';
+    const before = ' in front of the @';
+    const looks = `${before}, which only looks like another character`;
+    const how = unseen ? ', which is invisible' : odd === ' ' ? `, a space${before}` : looks;
     return {
       cause: 'address-invalid',
       reason: `"${field}" holds U+${hex.padStart(4, '0')}${how}`,
