@@ -83,8 +83,8 @@ export async function searchContacts(
     for await (const page of platform.pages({ search: spelling }, { signal, person: key })) {
       shown += page.contacts.length;
       counted = page.total;
-      for (const contact of page.contacts)
-        if (contactKey(contact.email) === key) found.set(contact.id, contact);
+      const same = page.contacts.filter(({ email }) => contactKey(email) === key);
+      for (const contact of same) found.set(contact.id, contact);
     }
     if (shown < counted) {
       const reason = `a search for one address counts ${counted} on the platform, and shows ${shown}`;

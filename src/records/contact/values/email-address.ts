@@ -102,9 +102,11 @@ export function notAnAddress(field: string, address: string | undefined): Fault 
   const odd = unseen ?? lookAlikeIn(address.slice(0, Math.max(0, address.lastIndexOf('@'))));
   if (odd !== undefined) {
     const hex = (odd.codePointAt(0) ?? 0).toString(16).toUpperCase();
-    const before = ' in front of the @';
-    const looks = `${before}, which only looks like another character`;
-    const how = unseen ? ', which is invisible' : odd === ' ' ? `, a space${before}` : looks;
+    const looks =
+      odd === ' '
+        ? ', a space in front of the @'
+        : ' in front of the @, which only looks like another character';
+    const how = unseen ? ', which is invisible' : looks;
     return {
       cause: 'address-invalid',
       reason: `"${field}" holds U+${hex.padStart(4, '0')}${how}`,
