@@ -18,7 +18,6 @@ import {
 } from '../worker/mirror-folder.ts';
 import { drainNode, type Fleet, ownerOf, readFleet } from '../compose/fleet/fleet.ts';
 import {
-  awaySection,
   fleetSections,
   type ShownFleet,
   shownFleet,
@@ -73,7 +72,7 @@ async function status({ flags }: CalledWith<Flags>, shell: Shell): Promise<numbe
   const code = exitCode(unusable.length + withoutHome.length === 0 ? 'done' : 'failed');
   const sections = [
     ...mirrorsSections(shown),
-    awaySection(elsewhere),
+    { title: 'Their snapshot is not here: mount its folder', lines: elsewhere, isList: true },
     ...fleetSections(all, { unusable }),
   ];
   return print({ document, sections, code }, flags, shell);

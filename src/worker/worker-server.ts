@@ -1,6 +1,5 @@
 /** Creates the server that a worker runs for all its mirrors, with the console. */
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { Invalid, isExpected } from '../domain/errors.ts';
 import type { Config } from '../config/config.ts';
 import { systemClock } from '../http/system-clock.ts';
@@ -108,12 +107,11 @@ export function openServer(
 function createConsoleMirrors(shell: Shell): (one: Served) => ConsoleMirror {
   const shown = new WeakMap<Served, ConsoleMirror>();
   const jobs = new Map<string, ConsoleMirror['jobs']>();
-  const create = ({ config, mirror, faults, limits, isTold, due }: Served): ConsoleMirror => {
+  const create = ({ config, mirror, faults, limits, due }: Served): ConsoleMirror => {
     const created = consoleMirror(config, shell, { clock: systemClock, faults, queues: { due } });
     const kept = jobs.get(mirror) ?? created.jobs;
     jobs.set(mirror, kept);
-    const isElsewhere = () => !isTold() && !existsSync(config.snapshot);
-    return { ...created, isElsewhere, limits, jobs: kept };
+    return { ...created, limits, jobs: kept };
   };
   return (one) => {
     const mirror = shown.get(one) ?? create(one);

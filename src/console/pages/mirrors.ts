@@ -14,7 +14,6 @@ import { inTurns } from '../../engine/context/work-in-parts.ts';
 import { mirrorStates } from '../../views/status/status-sections.ts';
 import type { ConsoleMirror } from '../view/console-mirror.ts';
 import {
-  awaySection,
   fleetSections,
   shownFleet,
   countStates,
@@ -62,8 +61,6 @@ export async function showMirrors(
     await reply.redirect(linkTo({ mirror: only }), 303);
     return;
   }
-  const places = Map.groupBy(mirrors, ({ isElsewhere }) => isElsewhere());
-  const [here, there] = [places.get(false) ?? [], places.get(true) ?? []];
   // They are not known if workers share no mirrors, or while Redis is away.
   let workers: ReadonlyMap<string, string> | undefined;
   try {
@@ -76,7 +73,7 @@ export async function showMirrors(
   }
   const seen: ShownMirror[] = [];
   // Hundreds of snapshots take seconds, in which this process has other things to do.
-  for await (const { config, status } of inTurns({ clock }, here)) {
+  for await (const { config, status } of inTurns({ clock }, mirrors)) {
     seen.push({ ...readListed(config, status), config, worker: workers?.get(config.mirror) });
   }
   const { state, name } = filters.parse(request.query);
@@ -93,30 +90,23 @@ export async function showMirrors(
     ),
   };
   const urgent = refused.length + seen.filter((one) => stateOf(one) === 'attention').length;
-  const well = there.length > 0 ? 'The mirrors here are well' : 'All mirrors are well';
   const needs = urgent === 1 ? '1 mirror needs attention' : `${urgent} mirrors need attention`;
   const csrf = csrfOf(reply, request.visitor);
   const toWorkers = html`<a href="/fleet">The workers that serve them</a>`;
   const pageLink = (mirror: string): string => `/m/${mirror}`;
-  const away = there.map(({ config: { mirror } }) => mirror);
-  const sections = [stopped, ...mirrorsSections(shown, false), awaySection(away)];
-  // The page of approvals says itself how what waits is decided.
-  const fixes = new Map(
-    shown.map((one) => {
-      const fix = fixOf(one);
-      const isHeld = fix !== '' && one.attention[0]?.code === 'held';
-      return [one.config.mirror, isHeld ? '→ see `crm-mirror approve`' : fix];
-    }),
-  );
+  const sections = [stopped, ...mirrorsSections(shown, false)];
   const forms = (name: string): Html | '' => {
-    const mirror = here.find(({ config }) => config.mirror === name);
-    const fix = fixes.get(name) ?? '';
-    return mirror && fix !== ''
-      ? html`<small class="note">${consoleText({ mirror }, fix)}</small>`
-      : '';
+    const mirror = mirrors.find(({ config }) => config.mirror === name);
+    const one = shown.find(({ config }) => config.mirror === name);
+    const fix = one ? fixOf(one) : '';
+    if (!mirror || fix === '') return '';
+    // The page of approvals says itself how what waits is decided.
+    const isHeld = one?.attention[0]?.code === 'held';
+    const words = isHeld ? '→ see `crm-mirror approve`' : fix;
+    return html`<small class="note">${consoleText({ mirror }, words)}</small>`;
   };
   await sendPage(request, reply, {
-    title: urgent === 0 ? well : needs,
+    title: urgent === 0 ? 'All mirrors are well' : needs,
     csrf,
     body: html`<div class="row">
         ${personForm('')}
@@ -146,8 +136,7 @@ export async function readEach(
   // Each snapshot is opened in this process, which answers the CRM meanwhile.
   for await (const mirror of inTurns({ clock }, mirrors)) {
     try {
-      if (mirror.isElsewhere()) unread.push(mirror.config.mirror);
-      else await read(mirror);
+      await read(mirror);
     } catch (error) {
       if (isBug(error)) throw error;
       unread.push(mirror.config.mirror);

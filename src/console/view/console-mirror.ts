@@ -40,8 +40,6 @@ export interface ConsoleMirror {
   status(): Standing;
   /** Returns the status, and what Redis has of the schedule. */
   statusAndNext(): Promise<PageStatusAndNext>;
-  /** Returns whether another worker has the mirror, and its snapshot is not here. */
-  isElsewhere(): boolean;
   /** Returns the rate limits that this process observes; none if it sends no requests. */
   limits(): Readonly<Record<string, RouteLimit>>;
   effectOf(argv: readonly string[]): CommandForm['effect'];
@@ -128,7 +126,6 @@ export function consoleMirror(
   const effectOf = (argv: readonly string[]) => shell.formOf?.(argv).effect ?? 'run';
   return {
     config,
-    isElsewhere: () => false,
     limits: () => ({}),
     status: kept.read,
     async statusAndNext() {

@@ -169,7 +169,7 @@ export function attentionOf(
   if (!snapshot.exists) {
     const fix = lease.held
       ? 'its first run has just begun, look again in a moment'
-      : '`crm-mirror backfill` makes it; if there was one, restore a backup';
+      : '`crm-mirror backfill` makes it; if there was one, mount its folder, or restore a backup';
     const text = `there is no snapshot at ${snapshot.file}: nothing is known of this mirror`;
     return worstFirst([...found, { code: 'no_snapshot', text, fix, since: null }]);
   }

@@ -168,12 +168,6 @@ export function mirrorsSections(mirrors: readonly ShownMirror[], saysFix = true)
   return [...incidents(mirrors), { table, none: 'There is no such mirror.' }];
 }
 
-/** Returns the mirrors whose snapshot is not here: nothing else is known of them. */
-export function awaySection(mirrors: readonly string[]): Section {
-  const title = 'Their snapshot is not here: the console of the worker that has it shows them';
-  return { title, lines: mirrors, isList: true };
-}
-
 /** Returns what to do about the worst that needs attention; '' if nothing does. */
 export function fixOf(one: Standing): string {
   const [worst] = one.attention;
