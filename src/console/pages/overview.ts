@@ -218,11 +218,9 @@ function details(request: PageRequest, { status, next }: PageStatusAndNext): Htm
   const { facts = [] } = statusSection(status, next, false);
   // What goes on stands at the top.
   const shown = facts.filter(([name]) => !(status.running && name === 'right now'));
-  const [told, none] = [false, true].map((is) =>
-    shown.filter(([, value]) => (typeof value === 'string' && saysNothing.test(value)) === is),
-  );
-  const names = (none ?? []).map(([name]) => name).join(', ');
-  const all = [...(told ?? []), ...(names === '' ? [] : [['none', names] as const])];
+  const none = shown.filter(([, value]) => typeof value === 'string' && saysNothing.test(value));
+  const all = shown.filter((one) => !none.includes(one));
+  if (none.length > 0) all.push(['none', none.map(([name]) => name).join(', ')]);
   return sectionsHtml([{ title: 'Details', facts: all }], readerOf(request));
 }
 

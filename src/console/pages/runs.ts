@@ -34,11 +34,11 @@ const statuses: Readonly<Record<string, readonly string[]>> = {
 };
 
 const hourMs = 3_600_000;
-const times: Readonly<Record<string, number>> = { '1 h': 1, '24 h': 24, '7 d': 168 };
+const hours: Readonly<Record<string, number>> = { '1 h': 1, '24 h': 24, '7 d': 168 };
 
 const fields: readonly Choice[] = [
   { ...choice('show', 'Runs', ['all']), usual: 'with changes or faults' },
-  choice('since', 'In the last', Object.keys(times)),
+  choice('since', 'In the last', Object.keys(hours)),
   { name: 'day', label: 'From', type: 'date' },
   choice('mode', 'Mode', modes),
   choice('status', 'Status', Object.keys(statuses)),
@@ -56,12 +56,11 @@ export const runsPage: Page = {
       statuses: statuses[query['status'] ?? ''],
       isNews: query['show'] !== 'all',
     };
-    const hours = times[query['since'] ?? ''];
-    const from = Date.parse(query['day'] ?? '');
     const runs = await request.mirror.read(request.user, (seen) => {
       const { snapshot, now } = seen;
-      const day = Number.isNaN(from) ? undefined : from - 1;
-      const since = hours === undefined ? day : now - hours * hourMs;
+      const last = hours[query['since'] ?? ''];
+      const from = last ? now - last * hourMs : Date.parse(query['day'] ?? '') - 1;
+      const since = Number.isNaN(from) ? undefined : from;
       const page = snapshot?.runs.newest(runsPerPage + 1, { ...filter, since, offset });
       return listedRuns(seen, page ?? [], 1);
     });

@@ -29,43 +29,37 @@ export const templatesPage: Page = {
   async show(request) {
     const { after = '', show } = request.query;
     const isSome = show === 'differs';
-    const { rows, total, read } = await request.mirror.read(request.user, ({ snapshot }) => {
-      if (!snapshot) return { rows: [], total: 0, read: '' };
+    const { rows, last, total, read } = await request.mirror.read(request.user, ({ snapshot }) => {
+      if (!snapshot) return { rows: [], last: undefined, total: 0, read: '' };
       const problems = Map.groupBy(problemsIn(snapshot), ({ key }) => key);
       const { recorded } = snapshot;
       // Whatever differs is a problem, too.
       const those = isSome
         ? [...problems.keys()].flatMap((key) => recorded.get('template', key) ?? [])
         : recorded.next('template', after, perPage);
-      const found = those.map((row) => {
-        const { value } = decodeTemplate.recorded(row);
-        const { source, platform } = sidesOf(value);
-        return {
-          key: row.key,
-          name: platform.name ?? source.name ?? row.key,
-          problems: problems.get(row.key) ?? [],
-          differs: differing(source, platform),
-          isMissing: row.id === undefined,
-        };
+      const found = those.map((row): Text[] => {
+        const { key, id } = row;
+        const { source, platform } = sidesOf(decodeTemplate.recorded(row).value);
+        const differs = differing(source, platform);
+        const text = id === undefined ? missing : `differs in ${differs.join(', ')}`;
+        const isSame = differs.length === 0 && id !== undefined;
+        const state = isSame ? 'as the source states it' : ({ tone: 'bad', text } as const);
+        const [problem] = problems.get(key) ?? [];
+        return [
+          { page: pathOf({ id: key }), text: platform.name ?? source.name ?? key },
+          problem && id !== undefined ? [state, `: ${problem.reason}`] : state,
+        ];
       });
-      return { rows: found, total: recorded.count('template'), read: readWords(snapshot) };
-    });
-    const list = rows.map(({ key, name, problems: [problem], differs, isMissing }): Text[] => {
-      const what = isMissing ? missing : `differs in ${differs.join(', ')}`;
-      const isSame = differs.length === 0 && !isMissing;
-      const state = isSame ? 'as the source states it' : ({ tone: 'bad', text: what } as const);
-      return [
-        { page: `templates/${encodeURIComponent(key)}`, text: name },
-        problem && !isMissing ? [state, `: ${problem.reason}`].flat() : state,
-      ];
+      const total = recorded.count('template');
+      return { rows: found, last: those.at(-1)?.key, total, read: readWords(snapshot) };
     });
     const section = {
-      table: { columns: ['Template', 'On the platform'], rows: list },
+      table: { columns: ['Template', 'On the platform'], rows },
       none: isSome ? 'No template differs.' : 'No template is mirrored.',
     };
     const links = [
       after !== '' && (['First', { after: '' }] as const),
-      rows.length >= perPage && !isSome && (['Next', { after: rows.at(-1)?.key }] as const),
+      rows.length >= perPage && !isSome && (['Next', { after: last }] as const),
     ];
     const shown = `${withCommas(rows.length)} of ${counted(total, 'template')}`;
     const other = isSome ? ['All templates', ''] : ['Those that differ', 'differs'];
@@ -156,7 +150,7 @@ function sidesOf({ sent, shown, differs }: RecordedTemplate) {
   return differs ?? { source: sent, platform: shown.fields };
 }
 
-function pathOf({ id }: PageRequest): string {
+function pathOf({ id }: { id: string }): string {
   return `templates/${encodeURIComponent(id)}`;
 }
 

@@ -135,10 +135,7 @@ const signs: Readonly<Record<string, Sign>> = {
   archive: '−',
 };
 
-export function changeItem(
-  { told, record, rule }: ShownChange,
-  { status }: { status: string },
-): Item {
+export function changeItem({ told, record, rule }: ShownChange, { status } = { status: '' }): Item {
   const { op, outcome, part, key, reason, fix, approval } = told;
   const isDone = outcome === 'acked';
   const notDone = outcome === 'stale' ? '·' : '!';

@@ -13,9 +13,8 @@ import { changeOf, listedRuns } from './run-history.ts';
 import { changeItem, changesWords, statusWords } from './run-sections.ts';
 
 /** Something that has happened in a mirror; `at` is in milliseconds since the epoch. */
-export interface Happened {
+interface Happened {
   at: number;
-  mirror: string;
   /** What stands behind the time and the mirror. */
   words: readonly Span[];
   /** What unfolds: the changes of a run, or a section. */
@@ -23,19 +22,15 @@ export interface Happened {
   section?: Section;
 }
 
-/** From `since` until before `before`, in milliseconds since the epoch. */
-interface Time {
-  since: number;
-  before: number;
-}
-
-/** Returns what happened in a mirror in a time, newest first: its newest `count` at least. */
+/**
+ * Returns what happened from `since` until before `before`, both in milliseconds since the epoch,
+ * newest first: its newest `count` at least.
+ */
 export function readHappened(
   seen: Seen & { snapshot: Snapshot },
-  { since, before, count }: Time & { count: number },
+  { since, before, count }: { since: number; before: number; count: number },
 ): Happened[] {
   const { snapshot, config } = seen;
-  const { mirror } = config;
   const problems = new Map(snapshot.retryLater.since(since).map((one) => [one.run, one]));
   const ids = JSON.stringify([...problems.keys()]);
   const runs = snapshot.runs.news({ since, before, ids, count });
@@ -55,26 +50,20 @@ export function readHappened(
       fresh > 0 && counted(fresh, 'new problem'),
     );
     const spans = words.flatMap((one, at) => [...(at === 0 ? [] : [' · ']), ...spansOf(one)]);
-    return { at: endedAt ?? startedAt, mirror, run: run.run, words: spans };
+    return { at: endedAt ?? startedAt, run: run.run, words: spans };
   });
   const section = { lines: [{ page: 'problems', text: 'Problems' }] };
   // Of a run that changed nothing for one person, only the problem is kept.
-  const others = [...problems.values()].filter(
-    ({ run, at }) => at < before && !snapshot.runs.get(run),
-  );
-  const single = others.map(({ at, n }) => ({
-    at,
-    mirror,
-    words: [counted(n, 'new problem')],
-    section,
-  }));
+  const single = [...problems.values()]
+    .filter(({ run }) => !snapshot.runs.get(run))
+    .map(({ at, n }): Happened => ({ at, words: [counted(n, 'new problem')], section }));
   const rows = withMemory(config.memory, ({ log }) =>
     log.noWrites({ type: 'decision', from: since, to: before, count }).map(documentsOf(log)),
   );
   // The next run adds the others to the log.
   const decided = [...pendingDecisions(snapshot, count), ...(rows ?? [])].map((entry): Happened => {
     const { title = '', ...content } = entrySection(entry);
-    return { at: Date.parse(entry.at), mirror, words: spansOf(title), section: content };
+    return { at: Date.parse(entry.at), words: spansOf(title), section: content };
   });
   const isThen = ({ at }: Happened): boolean => at >= since && at < before;
   return [...found, ...single, ...decided].filter(isThen).toSorted((a, b) => b.at - a.at);
@@ -84,8 +73,8 @@ const changesShown = 10;
 
 /** Returns the section of one of them, whose content is folded; `ofMany`: with the mirror. */
 export function happenedSection(
-  { at, mirror, words, run, section }: Happened,
-  { snapshot, names }: Seen,
+  { at, words, run, section }: Happened,
+  { snapshot, names, config: { mirror } }: Seen,
   ofMany: boolean,
 ): Section {
   const title = [`${instant(at)} `, ...(ofMany ? [{ strong: mirror }, ' '] : []), ...words];
@@ -93,10 +82,7 @@ export function happenedSection(
     return { ...section, title, aside: undefined, isFolded: true };
   const { changes, next } = snapshot.outcomes.ofRun(run, { count: changesShown });
   const lines = changes.map(({ rule: _, ...change }) =>
-    changeItem(
-      { told: changeOf(change, names(change)), record: change, rule: null },
-      { status: '' },
-    ),
+    changeItem({ told: changeOf(change, names(change)), record: change, rule: null }),
   );
   const more = { page: `runs/${run}`, text: `${next === undefined ? 'Run' : 'All of run'} ${run}` };
   return { title, isFolded: true, isList: true, lines: [...lines, { text: more, notes: [] }] };
