@@ -25,7 +25,7 @@ async function served(more: Record<string, unknown> = {}) {
     const { code, stdout: out, stderr: err } = await launch(argv).ended;
     return { code, out, err };
   };
-  return { ...world, file, stop, call };
+  return { ...world, file, worker, stop, call };
 }
 
 /** Everything that is said to Redis from now on. */
@@ -87,6 +87,14 @@ test('the worker runs a command for its caller, who reads the output', async () 
   await stop();
   // Without a worker it is done here.
   expect((await call('sync', '-c', file)).err).not.toContain('the worker that has');
+});
+
+test('the caller runs its command itself if the worker was killed', async () => {
+  const { file, worker, shown, call } = await served();
+  worker.kill('SIGKILL');
+  const sync = await call('sync', '-c', file);
+  expect(sync).toMatchObject({ code: 0, err: expect.stringContaining('the command runs here') });
+  expect(shown('ann@example.com')).toMatchObject({ ch_news: 'opt_in' });
 });
 
 test('the worker decides about a part of a plan, as the caller names it', async () => {

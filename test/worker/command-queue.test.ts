@@ -79,6 +79,35 @@ test('a caller that waits keeps its command valid, also in the hands of a worker
   await served.close();
 });
 
+test.each([
+  ['is withdrawn if nobody took it', false, undefined],
+  ['may have begun if a worker had taken it', true, expect.stringMatching(/→ run it again$/)],
+])('a command whose worker is gone %s', async (_, isTaken, text) => {
+  const go = Promise.withResolvers<string>();
+  let taken = 0;
+  const work = async () => {
+    taken += 1;
+    return go.promise;
+  };
+  const clock: Clock = {
+    ...systemClock,
+    sleep: async (ms, stop) => systemClock.sleep(ms / 500, stop),
+  };
+  const before = isTaken ? serve(work) : undefined;
+  const isServed = async () => isTaken && taken === 0;
+  const given = handOver({ ...options(), clock }, { ...handed('all', 'alone'), isServed });
+  const failure = isTaken ? { text, code: 75 } : undefined;
+  expect(await given.catch(explain)).toEqual(failure && expect.objectContaining(failure));
+  go.resolve('done');
+  await before?.close();
+  if (isTaken) return;
+  // The caller does it itself, and a worker that comes later does not.
+  const later = serve(work);
+  await handOver(options(), handed('ann', 'alone'));
+  expect(taken).toBe(1);
+  await later.close();
+});
+
 test('the caller reads why a command was refused', async () => {
   const served = serve(async () => {
     throw new Error('sealed with another key\ncrm-mirror: all is well');

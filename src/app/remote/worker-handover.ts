@@ -27,9 +27,10 @@ const outcome = z.object({
 export type HandoverOutcome = z.infer<typeof outcome>;
 
 /**
- * Has the worker that has the mirror run the command; without one, or if it is not `forWorkers`,
- * runs `here`. Throws Invalid without the key that encrypts it, and where an empty snapshot would
- * begin although Redis knows one.
+ * Has the worker that has the mirror run the command; without one, if that one is gone, or if it is
+ * not `forWorkers`, runs `here`. Throws Invalid without the key that encrypts it, and where an
+ * empty snapshot would begin although Redis knows one. Throws Busy if the worker is gone and may
+ * have begun it.
  */
 export async function orHandOver(
   config: Config,
@@ -40,6 +41,18 @@ export async function orHandOver(
   const { redis, mirror, memory } = config;
   const { argv, form } = shell;
   if (redis === undefined || shell.held || !argv || !form || form.where === 'here') return here();
+  const withSnapshotHere = async (): Promise<number> => {
+    if (existsSync(config.snapshot)) return here();
+    throw new Invalid(
+      `${config.snapshot}: there is no snapshot here, and Redis knows one of ${mirror}, whose ` +
+        'opt-outs a new one would not have',
+      {
+        fix:
+          'give the command where that snapshot is, or start its worker; if it is lost for good, ' +
+          'start a worker once with --accept-lost-snapshot',
+      },
+    );
+  };
   // The modules are loaded only if Redis is configured, because most commands start without it.
   const { connectQuickly } = await import('../../compose/queues/redis-connections.ts');
   const { openLockStore } = await import('../../compose/queues/lock-store.ts');
@@ -53,16 +66,7 @@ export async function orHandOver(
   });
   if (!found[0] || !forWorkers) {
     quick.close();
-    if (!found[1] || existsSync(config.snapshot)) return here();
-    throw new Invalid(
-      `${config.snapshot}: there is no snapshot here, and Redis knows one of ${mirror}, whose ` +
-        'opt-outs a new one would not have',
-      {
-        fix:
-          'give the command where that snapshot is, or start its worker; if it is lost for good, ' +
-          'start a worker once with --accept-lost-snapshot',
-      },
-    );
+    return found[1] ? withSnapshotHere() : here();
   }
   try {
     const seal = sealIn(config, randomBytes);
@@ -100,6 +104,10 @@ export async function orHandOver(
       signal: shell.stop,
       isServed,
     });
+    if (answer === undefined) {
+      shell.note(`crm-mirror: the worker that had ${mirror} is gone: the command runs here`);
+      return await withSnapshotHere();
+    }
     const opened = seal.open(answer, { purpose: 'outcome', about });
     const { code, lines, notes } = checkedJson('the answer of the worker', outcome).decode(opened);
     for (const note of notes.slice(noted)) shell.note(note);

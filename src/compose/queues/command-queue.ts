@@ -5,7 +5,7 @@
  */
 import { type Job, type Queue, QueueEvents } from 'bullmq';
 import type { Clock } from '../../domain/clock.ts';
-import { Invalid, Unavailable } from '../../domain/errors.ts';
+import { Busy, Invalid, Unavailable } from '../../domain/errors.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 import { queueName, prefix, connectPatiently, connectQuickly } from './redis-connections.ts';
 import type { QueuePlace } from './shared-connections.ts';
@@ -34,12 +34,17 @@ const lookMs = 5_000;
 const renewEach = 6;
 /** After this many checks without a worker, no worker is expected to take over. */
 const goneAfter = 6;
+const notBegun: readonly string[] = ['waiting', 'prioritized', 'delayed'];
 
-/** Throws Unavailable, Invalid with the worker's message, and the signal's reason. */
+/**
+ * Returns undefined if no worker is left and none had taken the command, which is withdrawn then.
+ * Throws Busy if the worker that took it is gone, Unavailable, Invalid with the worker's message,
+ * and the signal's reason.
+ */
 export async function handOver(
   { url, mirror, clock }: { url: string; mirror: string; clock: Clock },
   handed: HandedOver,
-): Promise<string> {
+): Promise<string | undefined> {
   const name = queueName(queues[handed.how], mirror);
   const quick = connectQuickly(url);
   const queue = quick.queue<string, string>(name);
@@ -59,14 +64,21 @@ export async function handOver(
     });
     const over = new AbortController();
     const signal = AbortSignal.any([handed.signal, over.signal]);
-    const watch = async (): Promise<never> => {
+    const withdraw = async (): Promise<boolean> => {
+      if (!notBegun.includes(await job.getState())) return false;
+      await job.remove();
+      return true;
+    };
+    const watch = async (): Promise<undefined> => {
       for (let missed = 0, looks = 1; missed < goneAfter; looks += 1) {
         await clock.sleep(lookMs, signal);
         if (looks % renewEach === 0) await job.updateData(handed.renew()).catch(() => undefined);
         missed = (await handed.isServed().catch(() => true)) ? 0 : missed + 1;
       }
-      throw new Unavailable('the worker that had this mirror is gone, and no other took it over', {
-        acted: 'maybe',
+      // Redis refuses to remove what a worker takes in this moment.
+      if (await withdraw().catch(() => false)) return undefined;
+      throw new Busy('the worker that had this mirror is gone, and may have begun this command', {
+        fix: 'run it again',
       });
     };
     const gone = watch();
