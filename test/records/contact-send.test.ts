@@ -154,11 +154,14 @@ describe('a change of a known person', () => {
     expect(outcome).toMatchObject({ is: 'acked', id, found: true });
     expect(shownBy(outcome)?.channels).toEqual({ [NEWS]: op });
   });
-  test('is rejected on a 409 that does not hold', async () => {
+  test.each([
+    ['opt_out', 'opt_in', 'opt them out on the platform'],
+    ['opt_in', 'opt_out', expect.stringContaining('or bring the CRM in line with it')],
+  ] as const)('is rejected on a 409 to an %s that does not hold', async (op, before, fix) => {
     const { send, seed } = stage({ on: ENROL, commits: false, gives: refused(409) });
-    const id = seed({ email: ANN, channels: { [NEWS]: 'opt_in' } });
-    const outcome = await send('opt_out', id);
-    expect(outcome).toMatchObject({ is: 'rejected', status: 409 });
+    const id = seed({ email: ANN, channels: { [NEWS]: before } });
+    const outcome = await send(op, id);
+    expect(outcome).toMatchObject({ is: 'rejected', status: 409, fix });
     expect(outcome).toHaveProperty('reason', expect.stringContaining('does not change'));
   });
   test.each([refused(400), refused(404), { status: 500, body: {} }])(

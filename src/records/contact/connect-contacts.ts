@@ -229,7 +229,11 @@ async function readBack(
     is: 'rejected',
     status: 409,
     reason: `${change.part}: the platform does not change an existing subscription`,
-    fix: 'change it on the platform, or bring the CRM in line with it',
+    // Otherwise the advice would write a yes into the CRM for somebody who said no there.
+    fix:
+      change.op === 'opt_out'
+        ? 'opt them out on the platform'
+        : 'change it on the platform, or bring the CRM in line with it',
   };
 }
 
