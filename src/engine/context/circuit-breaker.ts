@@ -50,6 +50,7 @@ export function createCircuitBreaker() {
   const strangers = new Map<string, number>();
   const proven = new Set<string>();
   let [silence, attempted, rejected] = [0, 0, 0];
+  let lastUnsent: string | undefined;
 
   function stop(scope: string, why: { reason: string; fix?: string }): void {
     if (!stops.has(scope)) stops.set(scope, { code: 'circuit-open', ...why });
@@ -85,6 +86,7 @@ export function createCircuitBreaker() {
       const part = partOf(change);
       if (outcome.is === 'unsent' || outcome.is === 'unknown') {
         silence += 1;
+        if (outcome.is === 'unsent') lastUnsent = outcome.why;
         const reason = `${unanswered} requests in a row had no usable answer, the last: ${outcome.why}`;
         if (silence >= unanswered)
           stop('run', { reason, fix: 'run again when the platform is well' });
@@ -97,7 +99,11 @@ export function createCircuitBreaker() {
         if (change.op === 'create') proven.add(part);
       } else if (outcome.is === 'rejected') noteRejected(change, part, outcome.status);
       else if (outcome.scope === 'route') stop(outcome.route, { reason: outcome.why });
-      else stop(outcome.scope === 'run' ? 'run' : part, { reason: outcome.why });
+      else if (outcome.scope === 'run') stop('run', { reason: outcome.why });
+      else {
+        const fix = 'correct its id in contacts.channels, or create it on the platform';
+        stop(part, { reason: outcome.why, fix });
+      }
     },
     /** Returns whether an error means that a route may not be used; if so, stops that route. */
     refuses(error: unknown): boolean {
@@ -106,6 +112,8 @@ export function createCircuitBreaker() {
       stop(outcome.route, { reason: outcome.why });
       return true;
     },
+    /** Returns why the last change that certainly had no effect was not sent. */
+    lastUnsent: () => lastUnsent,
     reasons: (): Problem[] => [...stops.values()],
     verdict(): BreakerVerdict {
       if (stops.has('most')) return 'stopped';

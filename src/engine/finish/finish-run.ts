@@ -388,7 +388,9 @@ function reasonsOf(results: RunResults, tally: readonly JournalTally[]): Problem
   }
   const unsent = tally.reduce((sum, { state, n }) => sum + (state === 'planned' ? n : 0), 0);
   if (unsent > 0 && !run.stop.aborted) {
-    const reason = `${counted(unsent, 'change')} ${unsent === 1 ? 'was' : 'were'} not sent`;
+    const last = breaker.stopped() ? undefined : breaker.lastUnsent();
+    const why = last === undefined ? '' : `${unsent === 1 ? '' : ', the last'}: ${last}`;
+    const reason = `${counted(unsent, 'change')} ${unsent === 1 ? 'was' : 'were'} not sent${why}`;
     const again = run.undo && `run \`crm-mirror undo ${run.undo.run}\` again`;
     const fix = again ?? 'the next run plans them again';
     reasons.push({ code: 'changes-left', reason, fix });

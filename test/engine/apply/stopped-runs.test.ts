@@ -203,6 +203,25 @@ describe('a rejection of more than 40 % of at least 20 changes', () => {
   });
 });
 
+test('what a failed look left unsent is told with its reason, and is sent by the next run', async () => {
+  const world = await createWorld({ kinds: ['contact'] });
+  world.people(everybody(1, { news: 'yes' }));
+  await world.sync();
+  world.people(everybody(2, { news: 'yes' }));
+  const play = world.server.fail(({ route }) => route === 'contacts.list', {
+    is: 'answer',
+    status: 404,
+  });
+  const { status, reasons } = await world.sync({ mode: 'fast' });
+  expect(status).toBe('failed');
+  expect(reasons.join()).toMatch(
+    /1 change was not sent: the platform answered 404 to contacts.list/,
+  );
+  play.undo();
+  await expectMended(world);
+  expect(world.emulator.world.contacts()).toHaveLength(2);
+});
+
 describe('a failed run', () => {
   test('asks the platform nothing more, and stages nothing more', async () => {
     const world = await createWorld({ kinds: ['contact'] });

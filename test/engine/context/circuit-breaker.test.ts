@@ -77,6 +77,12 @@ test.each(table)('%s, of %s', (_, op, outcomes, stops) => {
   );
 });
 
+test('an unknown channel is named with what corrects it', () => {
+  const breaker = createCircuitBreaker();
+  breaker.note(change('opt_in'), { is: 'stopped', scope: 'part', why });
+  expect(breaker.reasons()).toMatchObject([{ fix: expect.stringContaining('contacts.channels') }]);
+});
+
 test('five strangers after an opt-in stop the channel: that proves no creation there', () => {
   const breaker = createCircuitBreaker();
   breaker.note(change('opt_in'), done);
