@@ -176,7 +176,6 @@ function documentOf(reading: Reading) {
     .changes(kind, key, rows.changes)
     .map((one) => ({ ...one, at: one.endedAt ?? one.sentAt ?? one.plannedAt }))
     .filter(({ at }) => asOf === undefined || at <= asOf);
-  const recorded = isPast ? null : snapshotOf(reading);
   const sends = examined?.sends.filter((change) => change.key === key) ?? [];
   const sendOf = ({ op, part, target }: Change) => ({ op, channel: part, to: target ?? null });
   const canaries = canariesAbout(snapshot, config, key, sends);
@@ -197,6 +196,7 @@ function documentOf(reading: Reading) {
     ? []
     : snapshot.holds.of({ kind, key, approvals: approvalIds(snapshot, { approvers, now }) });
   const decisions = decisionsAbout(waiting, guards);
+  const recorded = isPast ? null : snapshotOf(reading, waiting);
   const places = [
     problems,
     statedOut,
@@ -403,7 +403,7 @@ function crmOf({ found, names, addresses }: Reading) {
 const aDate = /\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{4}/;
 
 /** Null if there is no record; the person is then not ours. */
-function snapshotOf({ found, snapshot, names, key, config }: Reading) {
+function snapshotOf({ found, snapshot, names, key, config }: Reading, waiting: WaitingChanges) {
   const row = snapshot.recorded.get(kind, key);
   if (!row) return null;
   const {
@@ -421,7 +421,11 @@ function snapshotOf({ found, snapshot, names, key, config }: Reading) {
   const isOurs = row.id !== undefined && row.ownership !== 'noted';
   const isWanted =
     examined && (examined.states.desired.length > 0 || examined.source instanceof Error);
-  const absence = snapshot.absences.get(kind, key);
+  // Runs count flagged people as absent, too; a held change names the records with the flag.
+  const isFlagged =
+    waiting.some(({ guard, ids }) => guard === 'delete' && ids !== '[]') ||
+    Object.values(recorded.channels).some(({ cause }) => cause === 'flag');
+  const absence = isFlagged ? undefined : snapshot.absences.get(kind, key);
   // A full run has seen the contact since anything was recorded of it.
   const read = instantOrNull(row.id === undefined ? null : snapshot.runs.proven()?.startedAt);
   return {

@@ -112,3 +112,23 @@ test('of a missing person explain says that full runs decide, and what they coun
   );
   expect(out).not.toContain('nothing to do');
 });
+
+test('of a person whom the CRM flags as deleted explain says that, and nothing of missing', async () => {
+  const world = await mirrored();
+  const guards = { deletes: { percent: 0, floor: 0 } };
+  world.config({ contacts: { deleted: 'gone' }, guards });
+  world.csv(`id,email,news,product,gone\n1,${ann},yes,,\n2,${bob},yes,,\n`);
+  await world.call('sync');
+  world.csv(`id,email,news,product,gone\n1,${ann},yes,,true\n2,${bob},yes,,\n`);
+  await world.call('sync');
+  const asked = async () => (await world.call('explain', ann, '--offline')).out;
+  const held = await asked();
+  expect(held).toContain('because the CRM marks the person as deleted');
+  expect(held).not.toMatch(/missing from the CRM|not in the CRM/);
+  const [plan] = (await world.call('status', '--json')).json.held;
+  await world.call('approve', plan.plan, '--by', 'otto', '--reason', 'a test');
+  await world.call('sync');
+  const out = await asked();
+  expect(out).toContain('deleted in the CRM');
+  expect(out).not.toMatch(/missing from the CRM|not in the CRM/);
+});
