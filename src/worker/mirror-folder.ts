@@ -31,6 +31,13 @@ export interface RefusedFile {
   file: string;
   /** What is wrong, one line for each mistake. */
   why: string;
+  /** As it was when it could be used last; undefined if this process has not seen that. */
+  last?: Workable | undefined;
+}
+
+/** A file that this process could use before. */
+export interface StoppedFile extends RefusedFile {
+  last: Workable;
 }
 
 /** The files of the folder by their paths: what to serve, or why not. */
@@ -102,7 +109,9 @@ export function openMirrorFolder(options: MirrorFolderOptions) {
       read = load(file);
     } catch (error) {
       if (!isExpected(error)) throw error;
-      read = { file, why: explain(error).text };
+      const known = before?.read;
+      const last = known && isRefused(known) ? known.last : known;
+      read = { file, why: explain(error).text, last };
     }
     const content = text + (isRefused(read) ? read.why : read.platform.apiKey);
     if (before?.content === content) return { print, content, read: before.read };

@@ -6,7 +6,7 @@ import { systemClock } from '../http/system-clock.ts';
 import { explain } from '../compose/output/failure-report.ts';
 import { unserved } from '../compose/fleet/fleet.ts';
 import type { Shell } from '../compose/process-shell.ts';
-import { rank } from '../views/status/attention.ts';
+import { type Attention, rank } from '../views/status/attention.ts';
 import { accessRulesOf } from '../console/access/access-rules.ts';
 import { type ConsoleMirror, consoleMirror } from '../console/view/console-mirror.ts';
 import { pagesFor, serveConsole } from '../console/console-routes.ts';
@@ -14,7 +14,7 @@ import type { ConsoleFleet } from '../console/pages/mirrors.ts';
 import { createMetrics } from './server/metrics.ts';
 import { createServer } from './server/http-server.ts';
 import { serveWorkerPages, serveWorkerRoutes } from './server/worker-routes.ts';
-import type { RefusedFile } from './mirror-folder.ts';
+import type { RefusedFile, StoppedFile } from './mirror-folder.ts';
 import type { Served } from './mirror-service.ts';
 
 /** What a worker serves; both lists may change while it runs. */
@@ -78,12 +78,16 @@ export function openServer(
         refused,
         clock: systemClock,
       });
-      const mirrors = () => served.map(consoleOf);
+      // A mirror that was served before its file was refused keeps its page, but no run.
+      const isStopped = (one: RefusedFile): one is StoppedFile =>
+        one.last !== undefined && !served.some(({ mirror }) => mirror === one.last?.mirror);
+      const stopped = () => (refused?.() ?? []).filter(isStopped);
+      const mirrors = () => [...stopped(), ...served].map(consoleOf);
       const secret = randomBytes(32).toString('hex');
       const queues = () => served.flatMap((one) => one.queues);
       serveConsole(app, {
         mirrors,
-        refused,
+        refused: () => (refused?.() ?? []).filter((one) => !isStopped(one)),
         fleets,
         access,
         clock: systemClock,
@@ -104,20 +108,30 @@ export function openServer(
 }
 
 /** The jobs that operators began survive a change of the configuration. */
-function createConsoleMirrors(shell: Shell): (one: Served) => ConsoleMirror {
-  const shown = new WeakMap<Served, ConsoleMirror>();
+function createConsoleMirrors(shell: Shell): (one: Served | StoppedFile) => ConsoleMirror {
+  const shown = new WeakMap<object, ConsoleMirror>();
   const jobs = new Map<string, ConsoleMirror['jobs']>();
-  const create = ({ config, mirror, faults, limits, due }: Served): ConsoleMirror => {
-    const created = consoleMirror(config, shell, { clock: systemClock, faults, queues: { due } });
+  const create = (one: Served | StoppedFile): ConsoleMirror => {
+    const isStopped = 'why' in one;
+    const created = isStopped
+      ? consoleMirror(one.last, shell, { clock: systemClock, faults: () => [refusal(one)] })
+      : consoleMirror(one.config, shell, { clock: systemClock, faults: one.faults, queues: one });
+    const { mirror } = created.config;
     const kept = jobs.get(mirror) ?? created.jobs;
     jobs.set(mirror, kept);
-    return { ...created, limits, jobs: kept };
+    return { ...created, ...(!isStopped && { limits: one.limits }), jobs: kept };
   };
   return (one) => {
     const mirror = shown.get(one) ?? create(one);
     shown.set(one, mirror);
     return mirror;
   };
+}
+
+function refusal({ file, why }: RefusedFile): Attention {
+  const text = `its configuration cannot be used: ${why.replaceAll('\n', '; ')}`;
+  const fix = `correct ${file}: a worker then serves it`;
+  return { code: 'worker_dead', text, fix, since: null };
 }
 
 /** Returns the one with a server block. Throws Invalid if another asks for a different one. */

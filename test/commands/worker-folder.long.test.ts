@@ -108,10 +108,13 @@ test('serves the mirrors of a folder as they come, change and go, without a rest
     readFileSync(join(folder, 'beta.yaml'), 'utf8').replace('"id":"id"', '"id":""'),
   );
   await worker.said('beta: it is stopped once its run has ended');
-  await until(async () => (await get('/m/beta')).status === 404);
+  // Its page stays, with what is wrong and what is recorded.
+  const stopped = async () => (await get('/m/beta')).text();
+  await until(async () => (await stopped()).includes('its configuration cannot be used'));
+  expect(await stopped()).toMatch(/beta\.yaml:1:\d+ +contacts\.id[^]*people recorded/);
+  expect(await (await get('/')).text()).not.toContain('Files that cannot be used');
   expect(await scheduled('beta')).toEqual(['full 0 4 * * *']);
   put(beta, 'beta');
-  await until(async () => (await get('/m/beta')).status === 200);
   wanting(beta, 'bob', 'bea');
   await isIn(beta, 'bea');
   // Gone, with its schedule; the other one goes on.
