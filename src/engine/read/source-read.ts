@@ -42,17 +42,21 @@ const kind = 'contact';
 /** What reading a source needs of a run. */
 export type ReadingRun = Pick<RunContext, 'snapshot' | 'clock' | 'stop' | 'progress'>;
 
-/**
- * Reads the whole CRM. Unchanged records are not staged if at most `mostCompared` people are
- * recorded. Throws Unavailable if it is empty although people are recorded.
- */
+/** Unchanged records are not staged if at most `most` people are recorded. */
+interface Comparing {
+  most: number;
+  /** Whether the platform is listed afterwards, and unchanged contacts are not staged, either. */
+  isListing: boolean;
+}
+
+/** Reads the whole CRM. Throws Unavailable if it is empty although people are recorded. */
 export async function readSource(
   run: ReadingRun,
   contacts: MirrorContacts,
-  mostCompared = 0,
+  comparing: Comparing = { most: 0, isListing: false },
 ): Promise<SourceRead> {
   const { staging, stage } = run.snapshot;
-  await rememberRecorded(run, contacts, mostCompared);
+  await rememberRecorded(run, contacts, comparing);
   const end: { certificate?: Certificate } = {};
   let share: number | undefined;
   const records = contacts.source.read({
@@ -160,12 +164,12 @@ export async function* endingIn<End>(
 async function rememberRecorded(
   run: ReadingRun,
   { channels }: MirrorContacts,
-  most: number,
+  { most, isListing }: Comparing,
 ): Promise<void> {
   const { recorded, ranges, stage, staging } = run.snapshot;
   const size = most > 0 ? recorded.count(kind) : 0;
   if (size === 0 || size > most) return;
-  staging.unchanged.begin(size, channels);
+  staging.unchanged.begin(size, { parts: channels, isListing });
   for await (const range of inTurns(run, ranges.ofRecorded(kind))) {
     stage(() => staging.unchanged.remember(range));
   }
@@ -190,17 +194,20 @@ async function resolveIds(run: ReadingRun, count: number) {
   const { staging, ranges, stage, absences } = run.snapshot;
   // The ranges of all keys, including the names added below.
   const all: RecordRange[] = [];
-  const ofRest = staging.unchanged.isCompared();
-  for await (const add of inTurns(run, staging.unchanged.addUnseen())) stage(add);
+  const { isCompared, addAll, addUnseen } = staging.unchanged;
+  for await (const add of inTurns(run, addUnseen())) stage(add);
+  for await (const range of inTurns(run, isCompared() ? [] : ranges.ofStored(kind))) {
+    stage(() => addAll(range));
+  }
   stage(() => staging.noteKeyless(kind));
-  for await (const range of inTurns(run, ofRest ? ranges.ofRest(kind) : ranges.ofKeys(kind))) {
+  for await (const range of inTurns(run, ranges.ofRest(kind))) {
     all.push(range);
     stage(() => staging.noteStrange(range));
   }
-  for await (const range of inTurns(run, ofRest ? ranges.ofStrangeIds(kind) : ranges.ofIds(kind))) {
-    stage(() => (ofRest ? staging.findSharedStrange(range) : staging.findSharedIds(range)));
+  for await (const range of inTurns(run, ranges.ofStrangeIds(kind))) {
+    stage(() => staging.findSharedStrange(range));
   }
-  for await (const range of inTurns(run, ofRest ? all : [])) {
+  for await (const range of inTurns(run, all)) {
     stage(() => staging.findSharedStaged(range));
   }
   const sizes = { ...staging.unchanged.counts(), invalid: 0, missing: 0, skipped: 0 };
@@ -214,7 +221,7 @@ async function resolveIds(run: ReadingRun, count: number) {
     const { valid, wanted } = staging.countDesired(range);
     sizes.valid += valid;
     sizes.wanted += wanted;
-    sizes.missing += ofRest ? absences.countNewOfRest(range) : absences.countNew(range);
+    sizes.missing += absences.countNew(range);
   }
   sizes.invalid = staging.countInvalid(kind);
   return sizes;
