@@ -8,10 +8,9 @@ import {
   commands,
   type CommandRow,
   findCommand,
-  doneByHand,
-  formerNames,
   formIn,
   formOf,
+  restoredByHand,
   tasks,
 } from './commands/table.ts';
 import {
@@ -39,14 +38,9 @@ export async function main(given: readonly string[], real: Shell): Promise<numbe
   const called = findCommand(argv);
   const { shell, fail } = documented(argv, real, called);
   const { width = 80 } = shell;
-  const options = argv.map((word) => `${called?.name} ${word.replace(/=.*/s, '')}`);
-  const names = [argv.slice(0, 2).join(' '), argv[0] ?? '', ...options];
-  const former = names.find((name) => formerNames[name] ?? doneByHand[name]);
-  if (former !== undefined) {
-    const instead = doneByHand[former] ?? `is now \`crm-mirror ${formerNames[former]}\``;
-    const text = `\`crm-mirror ${former}\` ${instead}`;
-    real.note(`crm-mirror: ${text}`);
-    return fail(text, exitCode('invalid'));
+  if (argv[0] === 'restore') {
+    real.note(`crm-mirror: ${restoredByHand}`);
+    return fail(restoredByHand, exitCode('invalid'));
   }
   const program = new Command('crm-mirror')
     .version(version(), '-V, --version', 'print the version')

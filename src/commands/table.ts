@@ -165,38 +165,9 @@ export const commands = rows.map(([name, task, traits, ...more]): CommandRow => 
   return { name, task, ...traits, load, summary, example };
 });
 
-/** Commands, and options of a command, that are called otherwise now, and how. */
-export const formerNames: Readonly<Record<string, string>> = {
-  'api-key': 'platform key',
-  apply: 'sync --plan FILE',
-  completion: 'print completion',
-  dossier: 'explain PERSON --output FILE',
-  domains: 'platform domains',
-  drift: 'problems --drift',
-  one: 'sync --person PERSON',
-  requests: 'audit requests',
-  schema: 'print schema',
-  state: 'export people',
-  'state reset': 'retry PERSON --read-again',
-  'state show': 'explain PERSON --offline',
-  template: 'platform template',
-  'audit requests --last': 'audit requests --limit N',
-  'backfill --only-people': 'backfill --people FILE',
-  'plan --only-people': 'plan --people FILE',
-  'problems --csv': 'problems --output FILE',
-  'rehearse --faults': 'rehearse --fault KIND',
-  'rehearse --only-people': 'rehearse --people FILE',
-  'runs --last': 'runs --limit N',
-  'sync --only-people': 'sync --people FILE',
-  'undo --plan': 'undo --dry-run',
-};
-
-/** What no command does, and how it is done. */
-export const doneByHand: Readonly<Record<string, string>> = {
-  'fleet move': 'is done by hand → copy the files of the snapshot as docs/fleet.md says',
-  restore:
-    'is done by hand: stop what starts runs → copy the backup to the path of the snapshot as docs/backup-and-restore.md says',
-};
+/** What `restore` is answered with: no command does it. */
+export const restoredByHand =
+  'restore is no command: stop what starts runs → copy the backup to the path of the snapshot as docs/backup-and-restore.md says';
 
 /** Returns the command, or else the group, that the words begin with. */
 export function findCommand(words: readonly string[]): CommandRow | undefined {

@@ -1,13 +1,7 @@
-/** The table of the commands: what other parts rely on, and the former names. */
+/** The table of the commands: what other parts rely on, and what `restore` is answered with. */
 import { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
-import {
-  commands,
-  doneByHand,
-  findCommand,
-  formerNames,
-  formIn,
-} from '../../src/commands/table.ts';
+import { commands, findCommand, formIn, restoredByHand } from '../../src/commands/table.ts';
 import { declareOptions } from '../../src/compose/command-options.ts';
 import { overview } from '../../src/cli.ts';
 import { calling, mirrored } from '../support/commands/mirrored-contacts.ts';
@@ -55,18 +49,10 @@ test.each([
   expect(formIn(argv)).toMatchObject(form);
 });
 
-test.each(Object.entries(formerNames))('%s is answered with %s', async (name, now) => {
-  expect(findCommand(now.split(' '))).toBeDefined();
-  const { code, out, err } = await calling([...name.split(' '), 'more', '-c', 'a.yaml']);
-  const text = `crm-mirror: \`crm-mirror ${name}\` is now \`crm-mirror ${now}\``;
-  expect({ code, out, err }).toEqual({ code: 2, out: '', err: text });
-});
-
-test.each(Object.entries(doneByHand))('%s is answered with how it is done', async (name, how) => {
-  const { code, out, err } = await calling([...name.split(' '), 'acme', '--to', 'web2', '--json']);
-  const text = `\`crm-mirror ${name}\` ${how}`;
-  expect({ code, err }).toEqual({ code: 2, err: `crm-mirror: ${text}` });
-  expect(JSON.parse(out)).toEqual({ error: text, code: 2 });
+test('restore is answered with how it is done', async () => {
+  const { code, out, err } = await calling(['restore', 'acme', '--to', 'web2', '--json']);
+  expect({ code, err }).toEqual({ code: 2, err: `crm-mirror: ${restoredByHand}` });
+  expect(JSON.parse(out)).toEqual({ error: restoredByHand, code: 2 });
 });
 
 describe('the configuration', () => {
