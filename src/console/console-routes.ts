@@ -137,7 +137,7 @@ export function serveConsole(app: FastifyInstance, options: ConsoleOptions): voi
 }
 
 function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
-  const { refused = () => [], fleets = () => [], access, failed, beside } = options;
+  const { refused = () => [], fleets = () => [], access, clock, failed, beside } = options;
   const mirrors = limitMirrors(options.mirrors);
   const searches = limitWork(searchesAtOnce);
   scope.decorateRequest('visitor');
@@ -148,7 +148,7 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
     // A page that renews itself does not show that somebody uses it.
     const { session } = request;
     if (session.user && request.headers['x-renews'] === undefined)
-      session.set('usedAt', options.clock.monotonic());
+      session.set('usedAt', clock.monotonic());
   });
   scope.setErrorHandler(async (error, request, reply) => {
     const { code, lines } = faultOf(error);
@@ -161,7 +161,7 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
       beside(other);
     });
   }
-  serveSignIn(scope, access, createSignInAttempts(options.clock));
+  serveSignIn(scope, access, createSignInAttempts(clock));
   scope.register(async (inside) => {
     inside.addHook('onRequest', async (request, reply) => {
       if (request.visitor) return;
@@ -177,11 +177,7 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
       }
     });
     inside.get('/', async (request, reply) =>
-      showMirrors(request, reply, mirrors(), {
-        refused: refused(),
-        fleets: fleets(),
-        clock: options.clock,
-      }),
+      showMirrors(request, reply, mirrors(), { refused: refused(), fleets: fleets(), clock }),
     );
     inside.get('/mirrors.json', async () => mirrors().map(({ config }) => config.mirror));
     const { users } = access;
@@ -189,17 +185,17 @@ function serveAll(scope: FastifyInstance, options: ConsoleOptions): void {
     if (users) {
       const show = forOperators(async (request, reply) => showUsers(request, reply, users));
       const change = forOperators(async (request, reply, by) => {
-        const { random, clock } = options;
+        const { random } = options;
         await changeUsers(request, reply, { users, by, random, mirrors: mirrors(), clock });
       });
       inside.get('/users', show);
       inside.post('/users', guards, change);
     }
     inside.post('/people', async (request, reply) =>
-      searches(() => findInMirrors(request, reply, mirrors(), options.clock)),
+      searches(() => findInMirrors(request, reply, mirrors(), clock)),
     );
     inside.get('/since', async (request, reply) =>
-      searches(() => showSince(request, reply, mirrors(), options.clock)),
+      searches(() => showSince(request, reply, mirrors(), clock)),
     );
     inside.get('/audit', async (request, reply) => showLogs(request, reply, mirrors()));
     const verify = forOperators(async (_, reply, by) => {

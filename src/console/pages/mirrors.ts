@@ -169,18 +169,12 @@ export async function findInMirrors(
   const found: Html[][] = [];
   const unread = await readEach(mirrors, clock, async (mirror) =>
     mirror.read(user, async (seen) => {
-      const {
-        keys,
-        isExact,
-        isUnusable,
-        isMalformed,
-        none = '',
-      } = await findPeople(seen, who, user);
+      const { keys, none = '', ...is } = await findPeople(seen, who, user);
       const { snapshot, names } = seen;
       const item = (about: Html) => html`<li>${mirror.config.mirror}: ${about}</li>`;
-      if (isMalformed) hint = none;
-      if (isUnusable) found.push([item(prose(none))]);
-      else if (snapshot && isExact && keys.length > 0) {
+      if (is.isMalformed) hint = none;
+      if (is.isUnusable) found.push([item(prose(none))]);
+      else if (snapshot && is.isExact && keys.length > 0) {
         const people = keys.map((key) => {
           const href = personLink({ mirror }, snapshot, key);
           return item(html`<a href="${href}">${names({ kind: 'contact', key })}</a>`);
@@ -192,19 +186,16 @@ export async function findInMirrors(
   const those = unread.length === 0 ? '' : 'that was searched ';
   const nobody = `No mirror ${those}has a record of this person.`;
   const none = html`<p class="flash">${hint === '' ? nobody : hint}</p>`;
+  const list = html`<ul>
+    ${found}
+  </ul>`;
   const others = `Not searched, because their snapshots cannot be read here: ${unread.join(', ')}.`;
   await sendPage(request, reply, {
     title: found.length === 0 ? 'Nobody was found' : `Found in ${counted(found.length, 'mirror')}`,
     body: html`${personForm(who.slice(0, 300))}
       <div role="status">
         ${unread.length > 0 && html`<p class="flash bad">${others}</p>`}
-        ${
-          found.length === 0
-            ? none
-            : html`<ul>
-                ${found}
-              </ul>`
-        }
+        ${found.length === 0 ? none : list}
       </div>
       <p><a href="/">All mirrors</a></p>`,
   });

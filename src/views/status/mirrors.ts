@@ -212,17 +212,13 @@ function noteWords(
 /** Returns a section for each cause that several mirrors share, such as a Redis that is away. */
 function incidents(mirrors: readonly ShownMirror[]): Section[] {
   const found = mirrors.flatMap(({ config, attention }) =>
-    attention.map((about) => ({
-      mirror: config.mirror,
-      about,
-      cause: causeOf(config, about.code),
-    })),
+    attention.map((about) => ({ about, config, cause: causeOf(config, about.code) })),
   );
   return [...Map.groupBy(found, ({ cause }) => cause)].flatMap(([cause, all]): Section[] => {
     const [first, ...others] = all;
     if (cause === undefined || !first || others.length === 0) return [];
     const { code, text, fix } = first.about;
-    const links = all.flatMap(({ mirror }, at): Span[] => [
+    const links = all.flatMap(({ config: { mirror } }, at): Span[] => [
       ...(at === 0 ? [] : [', ']),
       { page: mirror, text: mirror },
     ]);

@@ -343,15 +343,11 @@ export function problemCount({ conflicts, rejected, invalid }: CurrentStatus): n
 
 /** Mentions records with problems, which require no action. */
 export function calmWords({ invalid, rejected, conflicts, waiting = [] }: CurrentStatus): string {
-  const count = (counts: CurrentStatus['invalid'], word: string): string[] => {
-    const n = (counts?.contacts ?? 0) + (counts?.templates ?? 0);
+  const all = { invalid, rejected, 'in conflict': conflicts };
+  const found = Object.entries(all).flatMap(([word, of]) => {
+    const n = (of?.contacts ?? 0) + (of?.templates ?? 0);
     return n === 0 ? [] : [`${withCommas(n)} ${word}`];
-  };
-  const found = [
-    ...count(invalid, 'invalid'),
-    ...count(rejected, 'rejected'),
-    ...count(conflicts, 'in conflict'),
-  ];
+  });
   const waits = windowWords(waiting).map((words) => `; ${words} (windows)`);
   if (found.length === 0) return `nothing needs attention${waits.join('')}`;
   const fix = '`crm-mirror problems` lists them, `crm-mirror explain PERSON` says why';
