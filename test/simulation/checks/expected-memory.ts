@@ -170,7 +170,9 @@ export function createMemories(
 
   /** Tells whether the opt-out is ours, as far as the run that read it back can tell. */
   function isAsOurs({ id }: Person, channel: string, { is, by, at }: State): boolean {
-    if (is !== 'opt_out' || at <= lostAt) return false;
+    // A backup may know what we did before it.
+    const isKnown = at > lostAt || (by === 'us' && goneAt < lostAt);
+    if (is !== 'opt_out' || !isKnown) return false;
     const isMeant = (one: Lost): boolean => one.id === id && one.channel === channel;
     return by === 'us' || lost.some((one) => isMeant(one) && one.since <= at && at <= one.until);
   }
