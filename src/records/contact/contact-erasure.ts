@@ -71,7 +71,7 @@ async function find(
   { signal }: Deadlines,
 ) {
   const there = await searchContacts(platform, key, signal);
-  const found = new Map(there.map((contact) => [contact.id, contact]));
+  const found = new Map(there.contacts.map((contact) => [contact.id, contact]));
   const seen = new Set<string>();
   let total: number | undefined;
   for await (const page of platform.pages({ search }, { signal, person: key })) {
@@ -88,7 +88,7 @@ async function find(
     if (contact && contactKey(contact.email) === key) found.set(id, contact);
   }
   const contacts = [...found.values()];
-  return { contacts, seen: seen.size, isCertain: seen.size >= (total ?? 0) };
+  return { contacts, seen: seen.size, isCertain: !there.isShort && seen.size >= (total ?? 0) };
 }
 
 /** Opts a contact out and reports each. Only a 401 or 403 prevents the contact's deletion. */

@@ -58,40 +58,45 @@ export async function readAll(
   return [...rows, ...(await readById(access, { key, id }, signal))];
 }
 
-/** Returns all contacts with exactly this address. The platform's search may match more. */
+/**
+ * Returns all contacts with exactly this address. The platform's search may match more. Throws
+ * Unavailable if it counts more than it shows: that proves nobody absent.
+ */
 export async function search(
   access: ReadAccess,
   key: string,
   signal: AbortSignal,
 ): Promise<ObservedContactRow[]> {
-  const contacts = await searchContacts(access.platform, key, signal);
+  const { contacts, isShort } = await searchContacts(access.platform, key, signal);
+  if (isShort) {
+    const reason = 'a search for one address counts more contacts than it shows';
+    throw new Unavailable(reason, { acted: 'no', fix: 'the next run searches again' });
+  }
   return contacts.map((contact) => observe(contact, access.channels));
 }
 
 /**
  * Returns the contacts with this key in a usual spelling; odd mixes of letters are not found.
- * Throws Unavailable if the platform counts more than it shows: that proves nobody absent.
+ * `isShort`: the platform counts more than it shows.
  */
 export async function searchContacts(
   platform: Platform['contacts'],
   key: string,
   signal: AbortSignal,
-): Promise<Contact[]> {
+): Promise<{ contacts: Contact[]; isShort: boolean }> {
   const found = new Map<string, Contact>();
+  let isShort = false;
   for (const spelling of spellingsOf(key)) {
     let [shown, counted] = [0, 0];
     for await (const page of platform.pages({ search: spelling }, { signal, person: key })) {
       shown += page.contacts.length;
       counted = page.total;
-      const same = page.contacts.filter(({ email }) => contactKey(email) === key);
-      for (const contact of same) found.set(contact.id, contact);
+      for (const contact of page.contacts.filter(({ email }) => contactKey(email) === key))
+        found.set(contact.id, contact);
     }
-    if (shown < counted) {
-      const reason = `a search for one address counts ${counted} on the platform, and shows ${shown}`;
-      throw new Unavailable(reason, { acted: 'no', fix: 'the next run searches again' });
-    }
+    isShort ||= shown < counted;
   }
-  return [...found.values()];
+  return { contacts: [...found.values()], isShort };
 }
 
 /** Returns `stale` with the address read again, and `known`, what was just read by id. */
