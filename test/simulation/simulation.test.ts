@@ -40,20 +40,11 @@ test('looks that expire while forty people wait are repeated once each', async (
   expect(looks.length).toBeLessThanOrEqual(45);
 });
 
-/** A story without what happens at a touch: in the tables a run takes more of them. */
-function untouched({ steps, ...story }: Story): Story {
-  const never = { killed: undefined, stopped: undefined, rival: undefined, jump: undefined };
-  return {
-    ...story,
-    steps: steps.map((step) => ('killed' in step ? { ...step, ...never } : step)),
-  };
-}
-
 test('a run does the same, whether it compares people in memory or in the tables', async () => {
-  for (const seed of sampled([7100001, 7100003, 7100008, 7100010, 7100012, 7100013], 3)) {
+  for (const seed of sampled([7100001, 7100003, 7100008, 7100010], 2)) {
     const ended = async (inMemory: boolean) => {
       const lines: string[] = [];
-      const { state, stored, wrong } = await simulate(untouched(storyOf(seed)), {
+      const { state, stored, wrong } = await simulate(storyOf(seed), {
         log: (line) => void lines.push(line),
         broken: (mirror) => compared(mirror, inMemory),
       });
