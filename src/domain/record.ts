@@ -104,8 +104,6 @@ export interface ObservedRow {
   alias: string;
   body: string;
   fingerprint: string;
-  /** What the fingerprint leaves out, in JSON. Stored rows have it in the body only. */
-  remainder?: string;
   /** In milliseconds since the epoch by the platform's clock; undefined if it does not state it. */
   createdAt: number | undefined;
 }

@@ -56,7 +56,7 @@ import {
   noFindings,
   type RunResults,
 } from './context/run-results.ts';
-import { each, inTurns, untilDone } from './context/work-in-parts.ts';
+import { each, untilDone } from './context/work-in-parts.ts';
 import { finishRun, sayStopped } from './finish/finish-run.ts';
 import { invalidateCursorAfter } from './finish/source-cursor.ts';
 import { openCanaries, openIn, readBackCanary } from './judge/canaries.ts';
@@ -480,7 +480,6 @@ async function readAgain(found: RunResults, contacts: MirrorContacts): Promise<b
   await untilDone(run, () => transaction(() => slicing.withdraw(run.id, kind)));
   // What was withdrawn and is not planned again is not sent.
   found.passed = { ...found.passed, [kind]: tally.outcomeCount(kind) };
-  for await (const open of inTurns(run, staging.unchanged.openAll())) stage(open);
   stage(() => {
     staging.forgetDesired(kind);
     slicing.assumeDone(run.id, kind);

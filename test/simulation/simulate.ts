@@ -82,7 +82,7 @@ interface Stage extends Ground {
   restored: boolean;
 }
 
-/** A mirror whose runs compare people in memory, or in the tables. */
+/** A mirror whose fast runs compare people in memory, or in the tables. */
 export function compared(mirror: Mirror, inMemory: boolean): Mirror {
   return { ...mirror, mostCompared: inMemory ? 1_000 : 0 };
 }

@@ -40,7 +40,7 @@ test('looks that expire while forty people wait are repeated once each', async (
   expect(looks.length).toBeLessThanOrEqual(45);
 });
 
-test('a run does the same, whether it compares people in memory or in the tables', async () => {
+test('a fast run does the same, whether it compares people in memory or in the tables', async () => {
   for (const seed of sampled([7100001, 7100003, 7100008, 7100010], 2)) {
     const ended = async (inMemory: boolean) => {
       const lines: string[] = [];

@@ -5,7 +5,7 @@ import type { Snapshot } from '../../src/store/snapshot.ts';
 
 const mapping = 'm1';
 const ann = 'ann@example.com';
-const reading = { but: [], certified: true, whole: true, mapping };
+const reading = { but: [], certified: true, whole: true, ofRest: false, mapping };
 
 function open(): Snapshot {
   const snapshot = openSnapshot(':memory:', { inMemory: true });
@@ -32,8 +32,7 @@ function read(
         1,
       );
     for (const range of ranges.ofUnsorted('contact')) staging.sortRange(range);
-    for (const range of ranges.ofStored('contact')) staging.unchanged.addAll(range);
-    for (const range of ranges.ofRest('contact')) stated.store(range, { ...reading, ...how });
+    for (const range of ranges.ofStated('contact')) stated.store(range, { ...reading, ...how });
   });
 }
 

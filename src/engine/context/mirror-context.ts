@@ -56,7 +56,7 @@ export interface Mirror {
   approvers?: Approvers | undefined;
   /** The audit log; undefined if none is wanted, or for a plan, which writes nothing. */
   audit?: AuditTrail | undefined;
-  /** The most recorded people that a run compares with its readings in memory. */
+  /** The most recorded people that a fast run compares with its reading in memory. */
   mostCompared?: number | undefined;
   /** The number of people to begin with. */
   sample?: number | undefined;

@@ -56,7 +56,7 @@ export function isFresh(run: RunContext, at: number): boolean {
 export function supersededKeys({ locks, snapshot, id }: RunContext): Key[] {
   const { keys, ids } = locks.superseded(id);
   // What other runs change about these people is compared with what this run has read of them.
-  for (const key of keys) snapshot.staging.unchanged.openKey(key);
+  for (const key of keys) snapshot.staging.unchanged.stageKey(key);
   if (ids.size === 0) return [...keys];
   return [...new Set([...keys, ...snapshot.staging.keysOf('contact', [...ids])])];
 }

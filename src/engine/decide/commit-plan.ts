@@ -106,16 +106,18 @@ export async function storeStated(
   { manner: mapping = '' }: MirrorContacts,
   findings: Findings,
 ): Promise<void> {
-  const { ranges, stated, transaction } = run.snapshot;
+  const { ranges, staging, stated, transaction } = run.snapshot;
   const isAny = run.doNotContact.erased() !== undefined;
   const certified = findings.certified && run.selection === undefined && !run.quarantined;
   const whole = findings.whole && onlyKey(run) === undefined;
   const isErased = (key: Key): boolean =>
     run.doNotContact.concerning(identityOf(run, key)).some(({ cause }) => cause === 'erasure');
-  for await (const range of inTurns(run, ranges.ofRest('contact'))) {
+  const ofRest = staging.unchanged.isCompared();
+  const all = ofRest ? ranges.ofRest('contact') : ranges.ofStated('contact');
+  for await (const range of inTurns(run, all)) {
     const erased = isAny ? stated.newKeys(range).filter(isErased) : [];
     const but = [...supersededKeys(run), ...erased];
-    const reading = { but, certified, whole, mapping, at: run.clock.now() };
+    const reading = { but, certified, whole, ofRest, mapping, at: run.clock.now() };
     transaction(() => stated.store(range, reading));
   }
   if (!certified || !whole || !stated.isAnyTurned()) return;

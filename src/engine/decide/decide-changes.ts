@@ -294,7 +294,7 @@ export async function addCandidates(
   of: RecordTypeName,
   { absent, findings }: { absent: boolean; findings: Findings },
 ): Promise<void> {
-  const { candidates, ranges, stage } = run.snapshot;
+  const { candidates, ranges, stage, staging } = run.snapshot;
   const key = onlyKey(run);
   if (key !== undefined) {
     for (const one of keysOf(run, { key, known: findings })) candidates.add(of, one);
@@ -310,9 +310,11 @@ export async function addCandidates(
   }
   // Nobody is concluded absent without a listing.
   const isGone = absent && of === 'template';
-  for await (const range of inTurns(run, ranges.ofRest(of))) {
+  const ofRest = of === 'contact' && staging.unchanged.isCompared();
+  for await (const range of inTurns(run, ofRest ? ranges.ofRest(of) : ranges.ofKeys(of))) {
     stage(() => {
       if (findings.listing) candidates.full({ ...range, absent });
+      else if (ofRest) candidates.fastOfRest({ ...range, absent: isGone });
       else candidates.fast({ ...range, absent: isGone });
     });
   }
@@ -340,7 +342,7 @@ export async function countAbsences(
   const platformAt = read.listing?.platformStartedAt;
   const times = { at: run.startedAt, platformAt, aheadMs: aheadOf(run) };
   // If the process dies halfway, no person is counted twice for one reading.
-  for await (const range of inTurns(run, ranges.ofRest(kind))) {
+  for await (const range of inTurns(run, ranges.ofKeys(kind))) {
     const but = supersededKeys(run);
     const reading = { reading: read.reading, ...times, ...absence, but };
     transaction(() => absences.count({ ...range, ...reading }));

@@ -72,21 +72,22 @@ export async function proveListing(
   contacts: MirrorContacts,
   { first: { claim, listing }, breaker }: { first: FirstPass; breaker: CircuitBreaker },
 ): Promise<PlatformListing> {
-  const { staging, stage } = run.snapshot;
+  const { staging } = run.snapshot;
   if (claim.evidence) run.facts.learn(claim.evidence);
   // The first page's total counts, because records created since then need not be in the listing.
   const isProven = (): boolean => staging.countCreatedBy(kind, claim.began) >= claim.total;
-  const isWhole = isProven();
-  let complete = isWhole;
-  for (const limit of isWhole ? [] : run.pageSizes.slice(1)) {
-    await turnPages(run, contacts, { limit, add: staging.addRelisted });
-    complete = isProven();
-    if (complete) break;
+  let complete = isProven();
+  let { endedAt } = listing;
+  if (!complete) {
+    for (const limit of run.pageSizes.slice(1)) {
+      await turnPages(run, contacts, { limit, add: staging.addObserved });
+      complete = isProven();
+      if (complete) break;
+    }
+    if (!complete) await findMissing(run, contacts, breaker);
+    complete ||= isProven();
+    endedAt = run.clock.now();
   }
-  for await (const open of inTurns(run, staging.unchanged.openUnlisted())) stage(open);
-  if (!complete) await findMissing(run, contacts, breaker);
-  complete ||= isProven();
-  const endedAt = isWhole ? listing.endedAt : run.clock.now();
   return { ...listing, endedAt, complete, size: staging.countObserved(kind) };
 }
 
@@ -188,7 +189,7 @@ export async function unlisted(
 ): Promise<RecordedRow[]> {
   const { recorded, ranges } = run.snapshot;
   const counts: { range: RecordRange; n: number }[] = [];
-  for await (const range of inTurns(run, ranges.ofRest(kind))) {
+  for await (const range of inTurns(run, ranges.ofRecorded(kind))) {
     counts.push({ range, n: recorded.countUnlisted(range) });
   }
   const over = Math.max(0, counts.reduce((sum, { n }) => sum + n, 0) - most);

@@ -96,7 +96,7 @@ export function storeReadingFacts({ meta }: Snapshot, sizes: Sizes): void {
   dateColumns.write(meta, sizes.dateColumns.length > 0 ? sizes.dateColumns : undefined);
 }
 
-/** By default; a person takes some 70 bytes, and in a full run twice as much. */
+/** By default; a person takes some 70 bytes. */
 const mostCompared = 2_000_000;
 
 /** The number of changed records above which everything is read, in batches and with all proofs. */
@@ -110,17 +110,16 @@ export async function readContacts(
   contacts: MirrorContacts,
   { cursor, without = 'no-cursor' }: SourceCursor,
 ): Promise<SourceRead> {
-  const mode = modeName(run.mode);
+  const isFast = modeName(run.mode) === 'fast';
   // Which people are selected depends on everybody who was read.
-  const most = run.selection ? 0 : (run.mostCompared ?? mostCompared);
-  const comparing = { most, isListing: mode === 'full' || mode === 'undo' };
-  if (mode !== 'fast' || !contacts.source.changes) return readSource(run, contacts, comparing);
+  const most = isFast && !run.selection ? (run.mostCompared ?? mostCompared) : 0;
+  if (!isFast || !contacts.source.changes) return readSource(run, contacts, most);
   let read: SourceRead | FullCode = without;
   // Which people are chosen shows in a reading of the whole source only.
   if (run.selection) read = 'sample';
   else if (cursor !== undefined) read = await readChanges(run, contacts, cursor);
   if (typeof read !== 'string') return read;
-  return { ...(await readSource(run, contacts, comparing)), because: read };
+  return { ...(await readSource(run, contacts, most)), because: read };
 }
 
 /** Returns the reason if everything has to be read. */
@@ -257,8 +256,11 @@ export async function keepDuplicates(
   when: 'read' | 'done',
 ): Promise<void> {
   if (!contacts?.source.one) return;
-  const { ranges, duplicates, transaction } = run.snapshot;
-  const all = whole ? ranges.ofRest(kind) : [{ kind, ...everything } as const];
+  const { ranges, duplicates, staging, transaction } = run.snapshot;
+  // An incremental reading does not need a scan of all recorded people.
+  const ofRest = staging.unchanged.isCompared();
+  const people = ofRest ? ranges.ofRest(kind) : ranges.ofKeys(kind);
+  const all = whole ? people : [{ kind, ...everything } as const];
   for await (const range of inTurns(run, all)) {
     transaction(() => duplicates.note({ ...range, done: when === 'done' }));
   }

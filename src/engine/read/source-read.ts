@@ -42,21 +42,17 @@ const kind = 'contact';
 /** What reading a source needs of a run. */
 export type ReadingRun = Pick<RunContext, 'snapshot' | 'clock' | 'stop' | 'progress'>;
 
-/** Unchanged records are not staged if at most `most` people are recorded. */
-interface Comparing {
-  most: number;
-  /** Whether the platform is listed afterwards, and unchanged contacts are not staged, either. */
-  isListing: boolean;
-}
-
-/** Reads the whole CRM. Throws Unavailable if it is empty although people are recorded. */
+/**
+ * Reads the whole CRM. Unchanged records are not staged if at most `mostCompared` people are
+ * recorded. Throws Unavailable if it is empty although people are recorded.
+ */
 export async function readSource(
   run: ReadingRun,
   contacts: MirrorContacts,
-  comparing: Comparing = { most: 0, isListing: false },
+  mostCompared = 0,
 ): Promise<SourceRead> {
   const { staging, stage } = run.snapshot;
-  await rememberRecorded(run, contacts, comparing);
+  await rememberRecorded(run, contacts, mostCompared);
   const end: { certificate?: Certificate } = {};
   let share: number | undefined;
   const records = contacts.source.read({
@@ -164,12 +160,12 @@ export async function* endingIn<End>(
 async function rememberRecorded(
   run: ReadingRun,
   { channels }: MirrorContacts,
-  { most, isListing }: Comparing,
+  most: number,
 ): Promise<void> {
   const { recorded, ranges, stage, staging } = run.snapshot;
   const size = most > 0 ? recorded.count(kind) : 0;
   if (size === 0 || size > most) return;
-  staging.unchanged.begin(size, { parts: channels, isListing });
+  staging.unchanged.begin(size, channels);
   for await (const range of inTurns(run, ranges.ofRecorded(kind))) {
     stage(() => staging.unchanged.remember(range));
   }
@@ -194,20 +190,17 @@ async function resolveIds(run: ReadingRun, count: number) {
   const { staging, ranges, stage, absences } = run.snapshot;
   // The ranges of all keys, including the names added below.
   const all: RecordRange[] = [];
-  const { isCompared, addAll, addUnseen } = staging.unchanged;
-  for await (const add of inTurns(run, addUnseen())) stage(add);
-  for await (const range of inTurns(run, isCompared() ? [] : ranges.ofStored(kind))) {
-    stage(() => addAll(range));
-  }
+  const ofRest = staging.unchanged.isCompared();
+  for await (const add of inTurns(run, staging.unchanged.addUnseen())) stage(add);
   stage(() => staging.noteKeyless(kind));
-  for await (const range of inTurns(run, ranges.ofRest(kind))) {
+  for await (const range of inTurns(run, ofRest ? ranges.ofRest(kind) : ranges.ofKeys(kind))) {
     all.push(range);
     stage(() => staging.noteStrange(range));
   }
-  for await (const range of inTurns(run, ranges.ofStrangeIds(kind))) {
-    stage(() => staging.findSharedStrange(range));
+  for await (const range of inTurns(run, ofRest ? ranges.ofStrangeIds(kind) : ranges.ofIds(kind))) {
+    stage(() => (ofRest ? staging.findSharedStrange(range) : staging.findSharedIds(range)));
   }
-  for await (const range of inTurns(run, all)) {
+  for await (const range of inTurns(run, ofRest ? all : [])) {
     stage(() => staging.findSharedStaged(range));
   }
   const sizes = { ...staging.unchanged.counts(), invalid: 0, missing: 0, skipped: 0 };
@@ -221,7 +214,7 @@ async function resolveIds(run: ReadingRun, count: number) {
     const { valid, wanted } = staging.countDesired(range);
     sizes.valid += valid;
     sizes.wanted += wanted;
-    sizes.missing += absences.countNew(range);
+    sizes.missing += ofRest ? absences.countNewOfRest(range) : absences.countNew(range);
   }
   sizes.invalid = staging.countInvalid(kind);
   return sizes;

@@ -62,7 +62,6 @@ export async function readTemplates(
     staging.addDesired(rows, 1);
     staging.sortKeyless(range);
     staging.sortRange(range);
-    staging.unchanged.addAll(range);
   });
   staging.endSorting();
   const invalid = staging.countInvalid(kind);

@@ -59,10 +59,8 @@ export function rangesIn(db: Statements) {
   return {
     ofKeys: ranges('key', 'temp.staged', 'temp.observed', 'recorded'),
     ofRecorded: ranges('key', 'recorded'),
-    /** The keys of this run without those that were found unchanged; `temp.rest` is of readings. */
-    ofRest: ranges('key', 'temp.staged', 'temp.observed', 'temp.rest'),
-    /** The keys of which anything is stored. */
-    ofStored: ranges('key', 'recorded', 'stated'),
+    /** The keys of this reading, and those that are recorded and were not found unchanged. */
+    ofRest: ranges('key', 'temp.staged', 'temp.rest'),
     /** Ids of the source, from this reading and from earlier ones. */
     ofIds: ranges('id', 'temp.strange', 'origin'),
     ofUnsorted: ranges('key', 'temp.unsorted'),

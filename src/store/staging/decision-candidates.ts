@@ -11,9 +11,9 @@ const wanted = `select key, count(*) n, max(reason is not null) broken, max(want
 const shown = `select key, count(*) n, max(fingerprint) fingerprint
   from temp.observed where ${inRange('observed')} group by key`;
 
-/** Selects the recorded rows whose key the source has replaced with another. */
-const moved = `union all
-  select @kind, r.key from ${restRecorded} and r.id is not null
+/** Selects those of some recorded rows whose key the source has replaced with another. */
+const movedIn = (people: string): string => `union all
+  select @kind, r.key from ${people} and r.id is not null
     and not exists (select 1 from temp.staged s where s.kind = @kind and s.key = r.key)
     and exists (select 1 from origin o indexed by origin_by_key
       where o.kind = @kind and o.key = r.key and exists (
@@ -30,6 +30,17 @@ const askedFor = `select kind, key from temp.staged where kind = @kind and key <
 
 const differsFromSource = `d.n > 1 or d.broken or (r.key is null and d.wants)
   or (r.key is not null and r.desired is not d.fingerprint)`;
+
+const all = `recorded r where ${inRange('r')}`;
+
+const fastIn = (people: string): string => `insert or ignore into temp.candidate (kind, key)
+  select @kind, d.key from (${wanted}) d
+    left join recorded r on r.kind = @kind and r.key = d.key
+  where ${differsFromSource}
+  union all
+  select @kind, r.key from ${people} and @absent
+    and not exists (select 1 from temp.staged s where s.kind = @kind and s.key = r.key)
+  ${movedIn(people)}`;
 
 type Narrowed = RecordRange & { absent: boolean };
 
@@ -52,24 +63,17 @@ export function candidatesIn(db: Statements) {
          or (r.key is null and o.key is not null)
          or (r.key is not null and (r.shown is not o.fingerprint or o.n > 1))
        union all
-       select @kind, r.key from (select r.* from ${restRecorded}) r
+       select @kind, r.key from recorded r
          left join (${shown}) o on o.key = r.key
-       where (@absent or r.shown is not o.fingerprint or o.n > 1)
+       where ${inRange('r')} and (@absent or r.shown is not o.fingerprint or o.n > 1)
          and not exists (select 1 from temp.desired d where d.kind = @kind and d.key = r.key
            and (not @absent or d.presence = 'present' or d.reason is not null))
-       ${moved}`,
+       ${movedIn(all)}`,
     ),
     /** Adds the candidates of a range, using the recorded state instead of a listing. */
-    fast: db.run<Narrowed>(
-      `insert or ignore into temp.candidate (kind, key)
-       select @kind, d.key from (${wanted}) d
-         left join recorded r on r.kind = @kind and r.key = d.key
-       where ${differsFromSource}
-       union all
-       select @kind, r.key from ${restRecorded} and @absent
-         and not exists (select 1 from temp.staged s where s.kind = @kind and s.key = r.key)
-       ${moved}`,
-    ),
+    fast: db.run<Narrowed>(fastIn(all)),
+    /** The same, without the records that were found unchanged. */
+    fastOfRest: db.run<Narrowed>(fastIn(restRecorded)),
     /** Adds the keys that an incremental reading of the source covered, and their former keys. */
     named: db.run<{ kind: RecordTypeName }>(
       `insert or ignore into temp.candidate (kind, key) ${askedFor}`,

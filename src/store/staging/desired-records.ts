@@ -6,7 +6,7 @@
 import type { DesiredRow, Fault, Key, RecordTypeName } from '../../domain/record.ts';
 import { storedJson } from '../../domain/stored-json.ts';
 import { mostIndexed, unsortedIndex } from './staging-tables.ts';
-import { type Unchanged, unchangedIn } from './unchanged-records.ts';
+import { unchangedIn } from './unchanged-records.ts';
 import { inRange, isStaged, type RecordRange } from '../database/key-range.ts';
 import { manyIn, type Statements, withoutNull } from '../database/prepared-statements.ts';
 
@@ -30,9 +30,10 @@ export function desiredIn(db: Statements) {
   };
 }
 
+type Unchanged = ReturnType<typeof unchangedIn>;
+
 function addingIn(db: Statements, forms: ReturnType<typeof formsIn>, unchanged: Unchanged) {
-  const all = ['form', 'unsorted', 'undecided', 'staged', 'strange', 'shared', 'rest'];
-  const forget = all.map((name) =>
+  const forget = ['form', 'unsorted', 'undecided', 'staged', 'strange', 'shared'].map((name) =>
     db.run<[RecordTypeName]>(`delete from temp.${name} where kind = ?`),
   );
   const into = 'insert into temp.unsorted';
@@ -200,6 +201,20 @@ function namingIn(db: Statements) {
 }
 
 function sharedIn(db: Statements) {
+  const ofSeveral = (of: string): string => `
+    insert or ignore into temp.shared (kind, id)
+    select a.kind, a.id from ${of} a
+    where ${inRange('a', 'id')}
+    group by a.id having `;
+  const sharedStrange = db.run<RecordRange>(
+    `${ofSeveral('temp.strange')} count(*) > 1 or exists (
+       select 1 from origin o where o.kind = a.kind and o.id = a.id and ${isStaged('o')})`,
+  );
+  const sharedKnown = db.run<RecordRange>(
+    `${ofSeveral('origin')} count(*) > 1 and (
+       select count(*) from origin o
+       where o.kind = a.kind and o.id = a.id and ${isStaged('o')}) > 1`,
+  );
   return {
     /** Notes the records whose id was never observed with this key. It must be called first. */
     noteStrange: db.run<RecordRange>(
@@ -213,25 +228,19 @@ function sharedIn(db: Statements) {
       `insert or ignore into temp.strange (kind, id, key)
        select kind, id, key from temp.staged where kind = ? and key = '' and id <> ''`,
     ),
-    /**
-     * Finds the ids of strange records that several addresses share. An unreadable address counts
-     * as one of them.
-     */
-    findSharedStrange: db.run<RecordRange>(
-      `insert or ignore into temp.shared (kind, id)
-       select a.kind, a.id from temp.strange a where ${inRange('a', 'id')}
-       group by a.id having count(*) > 1 or exists (
-         select 1 from origin o where o.kind = a.kind and o.id = a.id and ${isStaged('o')})`,
-    ),
+    /** Finds the ids that several addresses share. An unreadable address counts as one of them. */
+    findSharedIds(range: RecordRange): void {
+      sharedStrange(range);
+      sharedKnown(range);
+    },
+    /** The same among the ids of staged records that no other range of ids has. */
+    findSharedStrange: sharedStrange,
     /** Finds, within a range of keys, the other ids of staged records that several keys have. */
     findSharedStaged: db.run<RecordRange>(
       `insert or ignore into temp.shared (kind, id)
-       select s.kind, s.id from temp.staged s where ${inRange('s')} and s.id <> ''
-         and exists (
-           select 1 from origin o where o.kind = s.kind and o.id = s.id and o.key <> s.key)
-         and (
-           select count(*) from origin o
-           where o.kind = s.kind and o.id = s.id and ${isStaged('o')}) > 1`,
+       select s.kind, s.id from temp.staged s where ${inRange('s')} and s.id <> '' and (
+         select count(*) from origin o
+         where o.kind = s.kind and o.id = s.id and ${isStaged('o')}) > 1`,
     ),
     invalidateSharedIds: db.run<{
       kind: RecordTypeName;
@@ -283,7 +292,7 @@ function fromStored(stored: StoredDesired): DesiredRow {
   return { ...row, key: key || undefined, wants: wants === 1, invalid: invalid || undefined };
 }
 
-function readingIn(db: Statements, { openKey, openId }: Unchanged) {
+function readingIn(db: Statements, { stageKey, stageId }: Unchanged) {
   const desired = db.all<[RecordTypeName, Key], DesiredRow, StoredDesired>(
     `select ${storedColumns} from temp.desired where kind = ? and key = ? order by seq`,
     fromStored,
@@ -297,15 +306,15 @@ function readingIn(db: Statements, { openKey, openId }: Unchanged) {
   );
   return {
     desired(kind: RecordTypeName, key: Key): DesiredRow[] {
-      openKey(key);
+      stageKey(key);
       return desired(kind, key);
     },
     idsOf(kind: RecordTypeName, key: Key): string[] {
-      openKey(key);
+      stageKey(key);
       return idsOf(kind, key);
     },
     keysOf(kind: RecordTypeName, ids: readonly string[]): Key[] {
-      for (const id of ids) openId(id);
+      for (const id of ids) stageId(id);
       return keysOf(kind, ids);
     },
     /** Counts the keys with a valid record, and how many of them request something. */

@@ -5,7 +5,6 @@
 import type { Key, ObservedRow, RecordTypeName } from '../../domain/record.ts';
 import { manyIn, type Statements, withoutNull } from '../database/prepared-statements.ts';
 import { mostIndexed, observedIndexes } from './staging-tables.ts';
-import type { Unchanged } from './unchanged-records.ts';
 import { inRange, type RecordRange } from '../database/key-range.ts';
 
 /** Without an index; indexing more rows would block other work for too long. */
@@ -16,11 +15,8 @@ const apart = 10_000;
 const storedColumns =
   'kind, id, coalesce(alias, key) alias, body, fingerprint, created_at "createdAt"';
 
-/**
- * A longer listing has no indexes until it has ended or is very long. What is asked about a person
- * includes a contact that is not staged because it is unchanged.
- */
-export function observedIn(db: Statements, unchanged: Unchanged) {
+/** A longer listing has no indexes until it has ended or is very long. */
+export function observedIn(db: Statements) {
   const columns = ['kind', 'id', 'key', 'body', 'fingerprint', 'created_at', 'alias'];
   const insert = manyIn(db, 'insert into temp.observed', columns);
   /** Adds rows, all under this key if it is given, otherwise each under its alias. */
@@ -40,34 +36,9 @@ export function observedIn(db: Statements, unchanged: Unchanged) {
   const forgetObserved = db.run<[RecordTypeName, Key]>(
     'delete from temp.observed indexed by observed_by_key where kind = ? and key = ?',
   );
-  const observed = db.all<[RecordTypeName, Key], ObservedRow>(
-    `select ${storedColumns}
-     from temp.observed indexed by observed_by_key where kind = ? and key = ? order by id`,
-    withoutNull,
-  );
-  const elsewhere = db.one<[id: string, RecordTypeName, notKey: Key], ObservedRow>(
-    `select ${storedColumns}
-     from temp.observed indexed by observed_by_id
-     where id = ? and kind = ? and key <> ? order by seq desc limit 1`,
-    withoutNull,
-  );
-  const countStaged = db.number<[RecordTypeName]>(
-    'select count(*) from temp.observed where kind = ?',
-  );
-  const countCreatedBy = db.number<[RecordTypeName, at: number]>(
-    `select count(*) from temp.observed
-     where kind = ? and (created_at is null or created_at <= ?)`,
-  );
-  const newestStaged = db.number<[RecordTypeName]>(
-    'select coalesce(max(created_at), 0) from temp.observed where kind = ?',
-  );
   const look = db.run<[RecordTypeName, Key, at: number | undefined]>(
     'insert or replace into temp.looked (kind, key, at) values (?, ?, ?)',
   );
-  const replace = (row: ObservedRow, key?: Key): void => {
-    forgetId(row.kind, row.id);
-    add([row], key);
-  };
   return {
     /** Adds a page of a listing, each record under its alias. A record may occur several times. */
     addListed(rows: readonly ObservedRow[]): void {
@@ -76,11 +47,7 @@ export function observedIn(db: Statements, unchanged: Unchanged) {
         if (listed >= mostUnsorted + nth * apart) db.exec(make);
         else if (listed >= mostIndexed) db.exec(drop);
       }
-      add(rows.filter((row) => !unchanged.list(row)));
-    },
-    /** Adds a page of a further listing, replacing earlier rows with the same ids. */
-    addRelisted(rows: readonly ObservedRow[]): void {
-      for (const row of rows) if (!unchanged.list(row)) replace(row);
+      add(rows);
     },
     /** The steps that index the listing. Each must run once the listing has ended or failed. */
     sortings: observedIndexes.map(({ make }) => db.exec.bind(db, make)),
@@ -110,35 +77,36 @@ export function observedIn(db: Statements, unchanged: Unchanged) {
     /** Adds rows that were read individually, replacing earlier rows with their ids. */
     addObserved(rows: readonly ObservedRow[], key?: Key): void {
       for (const row of rows) {
-        unchanged.openPlatformId(row.id);
-        replace(row, key);
+        forgetId(row.kind, row.id);
+        add([row], key);
       }
     },
-    observed(kind: RecordTypeName, key: Key): ObservedRow[] {
-      unchanged.openKey(key);
-      return observed(kind, key);
-    },
-    elsewhere(id: string, kind: RecordTypeName, notKey: Key): ObservedRow | undefined {
-      unchanged.openPlatformId(id);
-      return elsewhere(id, kind, notKey);
-    },
-    countObserved: (kind: RecordTypeName): number =>
-      countStaged(kind) + unchanged.countListed(kind),
+    observed: db.all<[RecordTypeName, Key], ObservedRow>(
+      `select ${storedColumns}
+       from temp.observed indexed by observed_by_key where kind = ? and key = ? order by id`,
+      withoutNull,
+    ),
+    elsewhere: db.one<[id: string, RecordTypeName, notKey: Key], ObservedRow>(
+      `select ${storedColumns}
+       from temp.observed indexed by observed_by_id
+       where id = ? and kind = ? and key <> ? order by seq desc limit 1`,
+      withoutNull,
+    ),
+    countObserved: db.number<[RecordTypeName]>('select count(*) from temp.observed where kind = ?'),
     /** Counts the rows created no later than a time (platform's clock), or at an unknown time. */
-    countCreatedBy: (kind: RecordTypeName, at: number): number =>
-      countCreatedBy(kind, at) + unchanged.countListed(kind, at),
+    countCreatedBy: db.number<[RecordTypeName, at: number]>(
+      `select count(*) from temp.observed
+       where kind = ? and (created_at is null or created_at <= ?)`,
+    ),
     /** Returns when the newest record was created, by the platform's clock; 0 if unknown. */
-    newestCreated: (kind: RecordTypeName): number =>
-      Math.max(newestStaged(kind), unchanged.newestListed(kind)),
-    forgetObserved(kind: RecordTypeName, key: Key): void {
-      unchanged.openKey(key);
-      forgetObserved(kind, key);
-    },
+    newestCreated: db.number<[RecordTypeName]>(
+      'select coalesce(max(created_at), 0) from temp.observed where kind = ?',
+    ),
+    forgetObserved,
     /** Notes when this key was read individually, so that its observed rows are complete. */
     addLooked: look,
     /** Makes the recorded state of this key count, because it is newer than the listing. */
     assume(kind: RecordTypeName, key: Key): void {
-      unchanged.openKey(key);
       forgetObserved(kind, key);
       look(kind, key, undefined);
     },
@@ -199,8 +167,7 @@ export function platformDriftIn(db: Statements) {
     ),
     /** Our contacts that the listing lacks, by key. */
     vanished: drifted(
-      `select r.key name from temp.rest u cross join recorded r on r.kind = u.kind and r.key = u.key
-         where r.kind = 'contact' and r.ownership <> 'noted'
+      `select r.key name from recorded r where r.kind = 'contact' and r.ownership <> 'noted'
          and not exists (select 1 from temp.observed o where o.kind = r.kind and o.id = r.id)
          and not exists (select 1 from temp.observed o where o.kind = r.kind and o.key = r.key)
          and not exists (select 1 from renamed n join temp.observed o

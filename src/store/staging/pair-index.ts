@@ -1,33 +1,3 @@
-/** Stores texts in Latin-1 one after the other: their letters and nothing else. */
-export function letterStore(size: number) {
-  let letters = Buffer.alloc(size);
-  let end = 0;
-  return {
-    /** Returns where the text begins; undefined if it has a letter that is not in Latin-1. */
-    add(text: string): number | undefined {
-      const start = end;
-      end += text.length;
-      if (end > letters.length) letters = Buffer.concat([letters], Math.ceil(end * 1.5));
-      for (let at = 0; at < text.length; at += 1) {
-        const letter = text.charCodeAt(at);
-        if (letter > 0xff) {
-          end = start;
-          return undefined;
-        }
-        letters[start + at] = letter;
-      }
-      return start;
-    },
-    has(text: string, from: number, to: number): boolean {
-      if (to - from !== text.length) return false;
-      for (let at = 0; at < text.length; at += 1)
-        if (letters[from + at] !== text.charCodeAt(at)) return false;
-      return true;
-    },
-    text: (from: number, to: number): string => letters.toString('latin1', from, to),
-  };
-}
-
 /**
  * Numbers up to `most` pairs of texts in the order in which they are added, and finds them by their
  * first text. It takes their letters and some 17 bytes for each pair: strings in a Map would take
@@ -38,12 +8,17 @@ export function pairIndex(most: number) {
   const table = new Uint32Array(slots);
   /** Where each text begins: the first and the second of a pair lie side by side. */
   const starts = new Uint32Array(2 * most + 1);
-  const letters = letterStore(32 * most + 1_000);
+  let letters = Buffer.alloc(32 * most + 1_000);
   let count = 0;
 
-  const isText = (nth: number, text: string): boolean =>
-    letters.has(text, starts[nth] ?? 0, starts[nth + 1] ?? 0);
-  const textOf = (nth: number): string => letters.text(starts[nth] ?? 0, starts[nth + 1] ?? 0);
+  const isText = (nth: number, text: string): boolean => {
+    const start = starts[nth] ?? 0;
+    const { length } = text;
+    if ((starts[nth + 1] ?? 0) - start !== length) return false;
+    for (let at = 0; at < length; at += 1)
+      if (letters[start + at] !== text.charCodeAt(at)) return false;
+    return true;
+  };
   /** Returns the slot of a first text, or the free one where it belongs. */
   const slotOf = (text: string): number => {
     for (let slot = hashOf(text) & (slots - 1); ; slot = (slot + 1) & (slots - 1)) {
@@ -51,15 +26,27 @@ export function pairIndex(most: number) {
       if (one === 0 || isText(2 * one - 2, text)) return slot;
     }
   };
+  /** Writes a text. Returns false if it has a letter that is not in Latin-1. */
+  const write = (text: string, start: number): boolean => {
+    for (let at = 0; at < text.length; at += 1) {
+      const letter = text.charCodeAt(at);
+      if (letter > 0xff) return false;
+      letters[start + at] = letter;
+    }
+    return true;
+  };
   return {
     /** Adds a pair if its first text is new and both are in Latin-1. Returns whether it does. */
     add(first: string, second: string): boolean {
       const slot = slotOf(first);
       if (table[slot] !== 0) return false;
-      const start = letters.add(first + second);
-      if (start === undefined) return false;
-      starts[2 * count + 1] = start + first.length;
-      starts[2 * count + 2] = start + first.length + second.length;
+      const start = starts[2 * count] ?? 0;
+      const middle = start + first.length;
+      const end = middle + second.length;
+      if (end > letters.length) letters = Buffer.concat([letters], Math.ceil(end * 1.5));
+      if (!write(first, start) || !write(second, middle)) return false;
+      starts[2 * count + 1] = middle;
+      starts[2 * count + 2] = end;
       count += 1;
       table[slot] = count;
       return true;
@@ -70,8 +57,9 @@ export function pairIndex(most: number) {
       return one === 0 ? undefined : one - 1;
     },
     isSecond: (at: number, text: string): boolean => isText(2 * at + 1, text),
-    first: (at: number): string => textOf(2 * at),
-    second: (at: number): string => textOf(2 * at + 1),
+    first: (at: number): string => letters.toString('latin1', starts[2 * at], starts[2 * at + 1]),
+    second: (at: number): string =>
+      letters.toString('latin1', starts[2 * at + 1], starts[2 * at + 2]),
     size: () => count,
   };
 }

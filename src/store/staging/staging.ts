@@ -30,7 +30,7 @@ import {
 /** Prepares the statements of the staging tables. */
 export function stagingIn(db: Statements) {
   const desired = desiredIn(db);
-  const observed = observedIn(db, desired.unchanged);
+  const observed = observedIn(db);
   const listed = 'in (select value from json_each(?))';
   const undecide = ['planned', 'noted', 'noticed', 'forgotten', 'judged'].map((name) =>
     db.run<[RecordTypeName, keys: readonly Key[]]>(

@@ -1,8 +1,7 @@
 /**
  * Keeps the records that are as they were recorded out of the staging tables. What is recorded is
- * read into memory once, each record of the reading, and then each contact of the listing, is
- * compared with it, and only the others are staged. This decides only that nothing has changed;
- * whatever is in doubt is staged.
+ * read into memory once, each record of the reading is compared with it, and only the others are
+ * staged. This decides only that nothing has changed; whatever is in doubt is staged.
  *
  * A recorded person is settled if all of this holds:
  *
@@ -19,25 +18,17 @@
  *   open      any                                             staged         open
  *   none      any                                             staged         none
  *
- *   person    contact of the listing                          the contact is the person then is
- *   seen      its key, and the fingerprint that is recorded   not staged     listed
- *   listed    the same once more                              not staged     listed
- *   any       another with its key or its platform id         staged         open, and the record
- *                                                                            and the contact that
- *                                                                            it had are staged
- *   seen      none, at the end of the listing                 –              open, staged
- *
  * So a record that is not staged shares neither key nor id with one that is. All that it would add
- * to the results is to be counted. The table `rest` has the keys that are recorded or have stated
- * something, except those of people who were seen and not opened since. Queries about everybody who
- * is recorded ask about these alone. A person who is looked up by key or id is opened before, so
- * that a decision about a relative finds the same rows.
+ * to the results is to be counted as valid. The table `rest` has the keys that are recorded or have
+ * stated something, except those of people who were seen. Queries about everybody who is recorded
+ * ask about these alone. A person who is looked up by key or id is staged before, so that a
+ * decision about a relative finds the same rows.
  */
-import type { DesiredRow, Key, ObservedRow, RecordTypeName } from '../../domain/record.ts';
+import type { DesiredRow, Key, RecordTypeName } from '../../domain/record.ts';
 import { storedJson } from '../../domain/stored-json.ts';
 import { inRange, most, type RecordRange } from '../database/key-range.ts';
 import { manyIn, type Statements } from '../database/prepared-statements.ts';
-import { letterStore, pairIndex } from './pair-index.ts';
+import { pairIndex } from './pair-index.ts';
 
 const kind = 'contact';
 
@@ -46,7 +37,7 @@ const mostForms = 10_000;
 /** The most beginnings of places: "line " is one for a whole file. */
 const mostPlaces = 60_000;
 
-const [unseen, seen, listed, open] = [0, 1, 2, 3];
+const [unseen, seen, open] = [0, 1, 2];
 
 type Form = Pick<DesiredRow, 'body' | 'fingerprint' | 'wants' | 'presence'>;
 
@@ -80,30 +71,12 @@ const statementOfRow = `iif(part in (select value from json_each(@parts)),
  */
 const [stateAt, formAt, seqAt, beginningAt, placeAt, width] = [0, 1, 2, 3, 4, 5];
 
-/**
- * What is known of each contact: its fingerprint in four numbers, and where the text of what the
- * fingerprint leaves out begins and ends. Sizes are 0 for a run that lists nothing.
- */
-function settledContacts(size: number) {
-  return {
-    facts: new Uint32Array(size * contactWidth),
-    createdAt: new Float64Array(size),
-    remainders: letterStore(size * 40),
-  };
-}
-
-const [remainderAt, remainderEndAt, contactWidth] = [4, 5, 6];
-
 /** The settled people by number, and what was read of them. */
-function settledPeople(
-  size: number,
-  { parts, isListing }: { parts: readonly string[]; isListing: boolean },
-) {
+function settledPeople(size: number, parts: readonly string[]) {
   const beginningNames: string[] = [];
   return {
     parts,
     size,
-    contacts: settledContacts(isListing ? size : 0),
     unsettled: 0,
     /** The key and the id of each. */
     names: pairIndex(size),
@@ -179,39 +152,9 @@ function see(people: Settled, at: number, { row, seq }: { row: DesiredRow; seq: 
   return true;
 }
 
-/** Stores the fingerprint of a contact. One that is not of 128 bits equals no other. */
-function storeShown({ contacts: { facts } }: Settled, at: number, shown: string): void {
-  for (let part = 0; part < remainderAt; part += 1)
-    facts[at * contactWidth + part] = Number.parseInt(shown.slice(part * 8, part * 8 + 8), 16);
-}
-
-function isShown({ contacts: { facts } }: Settled, at: number, shown: string): boolean {
-  for (let part = 0; part < remainderAt; part += 1) {
-    const number = Number.parseInt(shown.slice(part * 8, part * 8 + 8), 16);
-    if (facts[at * contactWidth + part] !== number) return false;
-  }
-  return true;
-}
-
-/** Notes an unchanged contact of a person who was seen as listed. Returns whether it is one. */
-function list(people: Settled, at: number, row: ObservedRow): boolean {
-  const { facts, contacts } = people;
-  const state = facts[at * width + stateAt];
-  if ((state !== seen && state !== listed) || !isShown(people, at, row.fingerprint)) return false;
-  const { remainder = '{}', createdAt = Number.NEGATIVE_INFINITY } = row;
-  const start = contacts.remainders.add(remainder);
-  if (start === undefined) return false;
-  contacts.facts[at * contactWidth + remainderAt] = start;
-  contacts.facts[at * contactWidth + remainderEndAt] = start + remainder.length;
-  contacts.createdAt[at] = createdAt;
-  facts[at * width + stateAt] = listed;
-  return true;
-}
-
 /** Returns the record of a person who was seen, and its position in the reading. */
-function recordSeen(people: Settled, at: number) {
-  const state = people.facts[at * width + stateAt];
-  if (state !== seen && state !== listed) return undefined;
+function recordSeen(people: Settled, at: number | undefined) {
+  if (at === undefined || people.facts[at * width + stateAt] !== seen) return undefined;
   const form = people.forms.get(people.facts[at * width + formAt] ?? 0);
   if (!form) return undefined;
   const [key, id] = [people.names.first(at), people.names.second(at)];
@@ -220,9 +163,7 @@ function recordSeen(people: Settled, at: number) {
   return { row, seq: people.facts[at * width + seqAt] ?? 0 };
 }
 
-export type Unchanged = ReturnType<typeof unchangedIn>;
-
-/** `stage` stages a record under its position in the reading. */
+/** `stage` stages a record under its position in the reading, if it is not there yet. */
 export function unchangedIn(db: Statements, stage: (row: DesiredRow, seq: number) => void) {
   const readRecorded = recordedReaderIn(db);
   const matters = openMattersIn(db);
@@ -233,76 +174,33 @@ export function unchangedIn(db: Statements, stage: (row: DesiredRow, seq: number
     `select id from origin where ${inRange('origin', 'id')} group by id having count(*) > 1`,
   );
   const addRest = manyIn(db, 'insert or ignore into temp.rest', ['kind', 'key']);
-  const keysOfPlatformId = db.values<[RecordTypeName, id: string], Key>(
-    'select key from recorded indexed by recorded_by_id where kind = ? and id = ?',
-  );
-  // The fingerprint covers the rest of the contact that is recorded.
-  const stageContact = db.run<{ key: Key; remainder: string; createdAt: number | null }>(
-    `insert into temp.observed (kind, id, key, body, fingerprint, created_at)
-     select kind, id, key,
-       json_patch(json_remove(body -> '$.contacts[0]', '$.changed', '$.others'), @remainder),
-       shown, @createdAt
-     from recorded where kind = '${kind}' and key = @key`,
-  );
   let people: Settled | undefined;
 
-  const stageListed = ({ contacts, names }: Settled, at: number): void => {
-    const [start, end] = [remainderAt, remainderEndAt].map(
-      (fact) => contacts.facts[at * contactWidth + fact],
-    );
-    const createdAt = contacts.createdAt[at] ?? 0;
-    stageContact({
-      key: names.first(at),
-      remainder: contacts.remainders.text(start ?? 0, end ?? 0),
-      createdAt: Number.isFinite(createdAt) ? createdAt : null,
-    });
+  const stageSeen = (at: number | undefined): void => {
+    const found = people && recordSeen(people, at);
+    if (found) stage(found.row, found.seq);
   };
   const openOne = (at: number | undefined): void => {
     if (!people || at === undefined) return;
     const found = recordSeen(people, at);
-    const wasListed = people.facts[at * width + stateAt] === listed;
     people.facts[at * width + stateAt] = open;
     if (!found) return;
-    addRest([kind, people.names.first(at)]);
     stage(found.row, found.seq);
-    if (wasListed) stageListed(people, at);
     people.valid -= 1;
     if (found.row.wants) people.wanted -= 1;
   };
-  const openKey = (key: Key): void => openOne(people?.names.find(key));
   const openId = (id: string): void => {
-    if (people) keysOfId(kind, id).forEach(openKey);
+    for (const key of keysOfId(kind, id)) openOne(people?.names.find(key));
   };
-  const openPlatformId = (id: string): void => {
-    if (people) keysOfPlatformId(kind, id).forEach(openKey);
-  };
-  /** Yields work on everybody in parts. */
-  function* forEach(work: (at: number, of: Settled) => void): Generator<() => void> {
-    if (!people) return;
-    const of = people;
-    for (let from = 0; from < of.names.size(); from += most)
-      yield () => {
-        for (let at = from; at < Math.min(from + most, of.names.size()); at += 1) work(at, of);
-      };
-  }
-  /** Returns when these contacts were created; -Infinity: unknown. */
-  const createdListed = () =>
-    people?.contacts.createdAt.filter((_, at) => people?.facts[at * width + stateAt] === listed) ??
-    new Float64Array();
   return {
     clear(): void {
       people = undefined;
     },
     /** Begins to read the `size` recorded people. `parts`: the channels. */
-    begin(size: number, of: { parts: readonly string[]; isListing: boolean }): void {
-      people = settledPeople(size, of);
+    begin(size: number, parts: readonly string[]): void {
+      db.exec('delete from temp.rest');
+      people = settledPeople(size, parts);
     },
-    /** Adds everybody of a range to `rest`, if no reading is compared. */
-    addAll: db.run<RecordRange>(
-      `insert or ignore into temp.rest (kind, key)
-       select kind, key from recorded where ${inRange('recorded')}
-       union select kind, key from stated where ${inRange('stated')}`,
-    ),
     /** Reads the recorded people of a range. Ends the comparison if too many are not settled. */
     remember(range: RecordRange): void {
       if (!people) return;
@@ -340,50 +238,33 @@ export function unchangedIn(db: Statements, stage: (row: DesiredRow, seq: number
       return false;
     },
     /** Ends the reading, in parts: adds everybody who was not seen to `rest`. */
-    addUnseen: () =>
-      forEach((at, { facts, names }) => {
-        if (facts[at * width + stateAt] !== seen) addRest([kind, names.first(at)]);
-      }),
+    *addUnseen(): Generator<() => void> {
+      if (!people) return;
+      const { names, facts } = people;
+      for (let from = 0; from < names.size(); from += most)
+        yield () => {
+          const others: string[] = [];
+          for (let at = from; at < Math.min(from + most, names.size()); at += 1)
+            if (facts[at * width + stateAt] !== seen) others.push(kind, names.first(at));
+          addRest(others);
+        };
+    },
     counts: () => ({ valid: people?.valid ?? 0, wanted: people?.wanted ?? 0 }),
     /** Whether `rest` and the staging tables have all that needs a look. */
     isCompared: () => people !== undefined,
-    /**
-     * Returns whether a contact of the listing is unchanged, and notes it as listed. Otherwise the
-     * caller stages it; all contacts with its key or its platform id are staged, too.
-     */
-    list(row: ObservedRow): boolean {
-      if (!people || row.kind !== kind || people.contacts.createdAt.length === 0) return false;
-      const at = people.names.find(row.alias);
-      if (at !== undefined && list(people, at, row)) return true;
-      openOne(at);
-      openPlatformId(row.id);
-      return false;
+    stageKey: (key: Key): void => stageSeen(people?.names.find(key)),
+    stageId(id: string): void {
+      if (!people) return;
+      for (const key of keysOfId(kind, id)) stageSeen(people.names.find(key));
     },
-    /** Ends the listing, in parts: opens everybody who was not listed. */
-    openUnlisted: () =>
-      forEach((at, { facts }) => {
-        if (facts[at * width + stateAt] === seen) openOne(at);
-      }),
-    openAll: () => forEach(openOne),
-    /** Counts the contacts that are listed and not staged, created no later than `by`. */
-    countListed: (of: RecordTypeName, by = Infinity): number =>
-      of === kind ? createdListed().reduce((sum, at) => sum + Number(at <= by), 0) : 0,
-    newestListed: (of: RecordTypeName): number =>
-      of === kind ? createdListed().reduce((newest, at) => Math.max(newest, at), 0) : 0,
-    openKey,
-    openId,
-    openPlatformId,
   };
 }
 
 /** Returns the function that adds the settled people of a range, and returns the other keys. */
 function recordedReaderIn(db: Statements) {
-  const recorded = db.all<
-    RecordRange & { isListing: boolean },
-    { key: Key; desired: string | null; shown: string | null }
-  >(
-    `select key, iif(id is null, null, desired) desired, iif(@isListing, shown, null) shown
-     from recorded where ${inRange('recorded')}`,
+  const recorded = db.all<RecordRange, { key: Key; desired: string | null }>(
+    `select key, iif(id is null, null, desired) desired from recorded
+     where ${inRange('recorded')}`,
   );
   const origins = db.all<RecordRange, { key: Key; id: string }>(
     `select key, id from origin indexed by origin_by_key where ${inRange('origin')}`,
@@ -399,16 +280,14 @@ function recordedReaderIn(db: Statements) {
     const others: Key[] = [];
     const ids = Map.groupBy(origins(range), ({ key }) => key);
     const statements = Map.groupBy(stated({ ...range, parts: to.parts }), ({ key }) => key);
-    const isListing = to.contacts.createdAt.length > 0;
-    for (const { key, desired, shown } of recorded({ ...range, isListing })) {
+    for (const { key, desired } of recorded(range)) {
       const [own, ...more] = ids.get(key) ?? [];
       const rows = statements.get(key) ?? [];
       statements.delete(key);
       const isPlain = more.length === 0 && rows.every(({ id, gone }) => id === own?.id && !gone);
       const form = `${desired}${rows.map(({ statement }) => statement).join('')}`;
-      const isSettled = isPlain && own && desired !== null && settle(to, { ...own, form });
-      if (!isSettled) others.push(key);
-      else if (shown !== null) storeShown(to, to.names.size() - 1, shown);
+      if (isPlain && own && desired !== null && settle(to, { ...own, form })) continue;
+      others.push(key);
     }
     return [...others, ...statements.keys()];
   };

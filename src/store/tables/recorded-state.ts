@@ -1,12 +1,6 @@
 import { type Statements, withoutNull } from '../database/prepared-statements.ts';
 import type { Key, RecordedRow, RecordTypeName } from '../../domain/record.ts';
-import {
-  inRange,
-  isStaged,
-  type RecordName,
-  type RecordRange,
-  restRecorded,
-} from '../database/key-range.ts';
+import { inRange, isStaged, type RecordName, type RecordRange } from '../database/key-range.ts';
 
 /** The columns of the tables `recorded` and `noted`, and how they are read and written. */
 export const recordedColumns = 'kind, key, id, ownership, body, shown, desired, seen_at';
@@ -130,7 +124,7 @@ function originsIn(db: Statements) {
 }
 
 function platformIdsIn(db: Statements) {
-  const unlisted = `from ${restRecorded} and r.id is not null
+  const unlisted = `from recorded r where ${inRange('r')} and r.id is not null
     and not exists (select 1 from temp.observed o where o.kind = r.kind and o.id = r.id)`;
   return {
     ofId: db.one<[RecordTypeName, id: string, notKey: Key], RecordedRow>(

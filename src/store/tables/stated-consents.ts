@@ -25,6 +25,8 @@ interface StoredReading {
   certified: boolean;
   /** Whether a record that is not staged is gone. */
   whole: boolean;
+  /** Whether only records that were not found unchanged are staged. */
+  ofRest: boolean;
   at: number;
   /** The hash of the mapping by which they were read. */
   mapping: string;
@@ -89,12 +91,16 @@ export function statedConsentsIn(db: Statements) {
          was_in = iif(says = 'opt_in' and excluded.says = 'opt_out', 1, was_in)
        where says <> 'opt_out'`,
   );
-  const markGone = db.run<RecordRange & { at: number }>(
-    `update stated set gone_at = @at
-     where kind = @kind and key in (select u.key from temp.rest u where ${inRange('u')})
-       and gone_at is null and not exists (
-         select 1 from temp.staged s
-         where s.kind = stated.kind and s.key = stated.key and s.id = stated.id)`,
+  const markGoneIn = (people: string) =>
+    db.run<RecordRange & { at: number }>(
+      `update stated set gone_at = @at where ${people} and gone_at is null
+         and not exists (
+           select 1 from temp.staged s
+           where s.kind = stated.kind and s.key = stated.key and s.id = stated.id)`,
+    );
+  const markGone = markGoneIn(inRange('stated'));
+  const markGoneOfRest = markGoneIn(
+    `kind = @kind and key in (select u.key from temp.rest u where ${inRange('u')})`,
   );
   return {
     /** The parts that these ids, or this key, have opted out of, or may have by the mapping. */
@@ -114,9 +120,9 @@ export function statedConsentsIn(db: Statements) {
          and not exists (select 1 from stated o where o.kind = s.kind and o.key = s.key)`,
     ),
     store(range: RecordRange, reading: StoredReading): void {
-      const { certified, whole, at } = reading;
+      const { certified, whole, ofRest, at } = reading;
       (certified ? storeAll : storeOptOuts)({ ...range, ...reading });
-      if (certified && whole) markGone({ ...range, at });
+      if (certified && whole) (ofRest ? markGoneOfRest : markGone)({ ...range, at });
     },
     /** Returns whether an incomplete or limited reading has replaced an opt-in by an opt-out. */
     isAnyTurned: db.has<[]>('select 1 from stated where was_in is not null limit 1'),

@@ -190,7 +190,7 @@ export interface StageOptions {
   timezone?: string;
   /** How the contacts are read; may change between runs. */
   manner?: string;
-  /** With how many people at most a run compares its readings in memory. */
+  /** With how many people at most a fast run compares its reading in memory. */
   mostCompared?: number;
   /** By how much our clock is ahead of the platform's, in milliseconds; may change at any time. */
   ahead?: () => number;

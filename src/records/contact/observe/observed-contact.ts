@@ -44,8 +44,7 @@ export function observe(contact: Contact, channels: ReadonlySet<string>): Observ
     ...(others && ({ others } as const)),
   };
   // What the fingerprint excludes goes in front, which is faster than serializing all again.
-  const remainder = JSON.stringify(rest);
-  const front = remainder.slice(0, -1);
+  const front = JSON.stringify(rest).slice(0, -1);
   return {
     kind: 'contact',
     id,
@@ -53,7 +52,6 @@ export function observe(contact: Contact, channels: ReadonlySet<string>): Observ
     body: front === '{' ? form : `${front},${form.slice(1)}`,
     value: { ...seen, ...rest },
     fingerprint: fingerprint(form),
-    remainder,
     createdAt: timeOf(contact.createdAt),
   };
 }
