@@ -130,7 +130,7 @@ const readingRoutes: ReadonlySet<string> = new Set(
  *
  *   Rejected, 401          stopped: the run
  *   Rejected, 403          stopped: the route
- *   Rejected, of a reading unsent: it says nothing about the record
+ *   Rejected, of a reading unsent: it says nothing about the record, but for 400 and 422
  *   Rejected, otherwise    rejected
  *   Unavailable            unsent if the request certainly did not act, otherwise unknown
  *   RateLimited            stopped: the route
@@ -142,7 +142,8 @@ export function outcomeOf(error: unknown): SendOutcome {
     if (status === 401) return { is: 'stopped', scope: 'run', why, acted };
     if (status === 403) return { is: 'stopped', scope: 'route', route, why, acted };
     const reason = error.why !== '' && error.why !== why ? `${why}: ${error.why}` : why;
-    if (readingRoutes.has(route)) return { is: 'unsent', why: reason };
+    if (readingRoutes.has(route) && ![400, 422].includes(status))
+      return { is: 'unsent', why: reason };
     return { is: 'rejected', status, reason, fix };
   }
   if (error instanceof Unavailable) {

@@ -48,18 +48,23 @@ export function setAside(path: string, at: number): string {
   return moveAside(path, (count) => (count === 1 ? name : `${name}-${count}`));
 }
 
+const saidForMs = 7 * 86_400_000;
+
 /**
  * Returns the newest damaged snapshot that is still beside this one, and when it was set aside.
- * Undefined if there is none, or if this one has older runs, because a backup was restored.
+ * Undefined after a week, or if this one has older runs, because a backup was restored.
  */
 export function lastAside(
   path: string,
   { runs }: Snapshot,
+  now: number,
 ): { file: string; at: string } | undefined {
   const stamp = /-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z(-\d+)?$/;
   const file = filesAside(path).findLast((name) => stamp.test(name));
   const [, year, month, day, ...time] = stamp.exec(file ?? '') ?? [];
   if (file === undefined) return undefined;
   const at = `${year}-${month}-${day}T${time.slice(0, 3).join(':')}Z`;
-  return (runs.firstStart() ?? Infinity) < Date.parse(at) ? undefined : { file, at };
+  const since = Date.parse(at);
+  const isOver = now - since > saidForMs || (runs.firstStart() ?? Infinity) < since;
+  return isOver ? undefined : { file, at };
 }

@@ -85,7 +85,12 @@ describe('before a creation', () => {
     const refused = stage({ on: LIST, commits: false, gives: { status: 401, body: {} } });
     expect(await refused.look(change('create'))).toMatchObject({ is: 'stopped', scope: 'run' });
   });
-  test.each([400, 404, 422, 500])('a look answered with %i rejects nobody', async (status) => {
+  test.each([
+    [400, 'rejected'],
+    [404, 'unsent'],
+    [422, 'rejected'],
+    [500, 'unsent'],
+  ])('a look answered with %i: %s', async (status, is) => {
     const gives = { status, body: { message: 'Not found' } };
     for (const on of [LIST, RETRIEVE]) {
       const { look, seed } = stage(
@@ -94,7 +99,7 @@ describe('before a creation', () => {
       );
       const id = seed(subscribed);
       const what = on === LIST ? change('create') : change('opt_in', id);
-      expect(await look(what, known())).toMatchObject({ is: 'unsent' });
+      expect(await look(what, known())).toMatchObject({ is });
     }
   });
 });

@@ -73,7 +73,7 @@ export function currentStatusOf(seen: Seen) {
   const files = snapshot ? [file, `${file}-wal`].filter((part) => existsSync(part)) : [];
   const bytes = files.reduce((sum, part) => sum + statSync(part).size, 0);
   const read = snapshot && readSnapshot(snapshot, seen);
-  const setAside = snapshot && lastAside(file, snapshot);
+  const setAside = snapshot && lastAside(file, snapshot, now);
   const none = { count: 0, since: null, people: [] };
   return {
     mirror: config.mirror,

@@ -115,6 +115,7 @@ describe('an opt-out in a record whose address cannot be read', () => {
     'p1@example.com, p2@example.com',
     'p1 @example.com',
     'p1(at)example.com',
+    'no-name(at)example.com',
     'p1 at example.com',
     'p1.example.com',
     'no.example.com',

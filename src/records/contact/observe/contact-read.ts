@@ -60,7 +60,7 @@ export async function readAll(
 
 /**
  * Returns all contacts with exactly this address. The platform's search may match more. Throws
- * Unavailable if it counts more than it shows: that proves nobody absent.
+ * Unavailable if it shows none, and counts more than it shows: that proves nobody absent.
  */
 export async function search(
   access: ReadAccess,
@@ -68,7 +68,7 @@ export async function search(
   signal: AbortSignal,
 ): Promise<ObservedContactRow[]> {
   const { contacts, isShort } = await searchContacts(access.platform, key, signal);
-  if (isShort) {
+  if (isShort && contacts.length === 0) {
     const reason = 'a search for one address counts more contacts than it shows';
     throw new Unavailable(reason, { acted: 'no', fix: 'the next run searches again' });
   }

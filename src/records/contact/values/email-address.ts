@@ -35,7 +35,7 @@ export function hasAddressForm(text: string): boolean {
 /** Returns whether a text may stand for an address: it does not say that there is none. */
 export function resemblesAddress(text: string): boolean {
   if (/[@＠]/u.test(text)) return true;
-  if (isMarker(text) || /^(?:unknown|unbekannt|no|keine?)(?![\p{L}\p{N}.])/iu.test(text))
+  if (isMarker(text) || /^(?:unknown|unbekannt|no|keine?)(?![\p{L}\p{N}.\-_])/iu.test(text))
     return false;
   return /[\p{L}\p{N}]/u.test(text);
 }
