@@ -6,12 +6,7 @@ import { lookInto, openSnapshot } from '../store/open-snapshot.ts';
 import { loadSources } from '../compose/source-registry.ts';
 import { connectRecords } from '../compose/assemble-mirror.ts';
 import { connect } from '../compose/platform-connection.ts';
-import {
-  lookAtSenders,
-  checkContacts,
-  checkTemplates,
-  type SourceCheck,
-} from '../app/check/part-check.ts';
+import { lookAtSenders, checkContacts, checkTemplates } from '../app/check/part-check.ts';
 import type { Shell } from '../compose/process-shell.ts';
 import { print } from '../app/snapshot-command.ts';
 import {
@@ -27,9 +22,7 @@ import {
 } from '../app/check/surroundings.ts';
 import { noteDifference } from '../engine/context/platform-knowledge.ts';
 import { exitCode } from '../compose/output/failure-report.ts';
-import { columnSections, peopleSections } from '../app/check/mapped-columns.ts';
-import { counted, withCommas } from '../domain/values/counted.ts';
-import type { Section, Text } from '../views/sections.ts';
+import { checkSections } from '../app/check/mapped-columns.ts';
 
 export const options = {
   ...looking,
@@ -97,18 +90,7 @@ export async function run({ flags }: Called<typeof options>, shell: Shell): Prom
       columns,
       ...(people ?? { people: [], skipped: [] }),
     };
-    const lines = findings.map(({ what, level, found: reason, fix }): Text => [
-      marks[level],
-      ` ${what}: ${renderProblem({ reason, fix })}`,
-    ]);
-    const sections = [
-      { lines },
-      ...columnSections(columns),
-      ...(people && counts
-        ? [...peopleSections(people, counts.skipped), countsSection(counts)]
-        : []),
-    ];
-    print({ document, sections }, flags, shell);
+    print({ document, sections: checkSections(document) }, flags, shell);
   } finally {
     snapshot.close();
     await platform.close();
@@ -118,27 +100,4 @@ export async function run({ flags }: Called<typeof options>, shell: Shell): Prom
   if (failed.length > 0) return exitCode('failed');
   const isInvalid = [contacts?.source, templates].some((part) => (part?.counts?.invalid ?? 0) > 0);
   return exitCode(isInvalid ? 'rejected' : 'done');
-}
-
-const marks = {
-  ok: 'ok  ',
-  note: { tone: 'busy', text: 'NOTE' },
-  fail: { tone: 'bad', text: 'FAIL' },
-} as const;
-
-function countsSection(counts: SourceCheck['counts']): Section {
-  const { records, desired, skipped, invalid } = counts;
-  const { duplicateIds: ids, sharedIds, duplicateKeys: keys } = counts;
-  const addresses = keys === 1 ? '1 address has' : `${withCommas(keys)} addresses have`;
-  const occur = `${counted(ids, 'id')} ${ids === 1 ? 'occurs' : 'occur'}`;
-  const have = `${counted(sharedIds, 'id')} ${sharedIds === 1 ? 'has' : 'have'}`;
-  return {
-    title: 'What was read',
-    lines: [
-      `${counted(records, 'record')} · people ${withCommas(desired)} · skipped ${withCommas(skipped)} · invalid ${withCommas(invalid)}`,
-      ...(keys > 0 ? [`${addresses} several records: the strictest statement counts`] : []),
-      ...(ids > 0 ? [`${occur} more than once, with one address`] : []),
-      ...(sharedIds > 0 ? [`${have} several addresses: those records are invalid`] : []),
-    ],
-  };
 }

@@ -35,6 +35,7 @@ import {
   optedOutWords,
 } from '../views/lookup/missing-people.ts';
 import { deferredCount } from '../domain/guards/plan-rule.ts';
+import { nobodyWords } from '../views/run/run-sections.ts';
 
 const whole = ['full', 'fast', 'only', 'people', 'approve', 'by', 'reason', 'acceptLostLedger'];
 
@@ -153,12 +154,9 @@ function personPass({ person = '', id, json }: Flags, shell: Shell): Pass {
         fix: 'name the person with --person instead: the whole source is read then',
       });
     },
-    ended({ summary: { status, contacts } }) {
-      if (status === 'failed' || contacts.desired + contacts.invalid > 0) return;
-      const why =
-        contacts.observed > 0
-          ? 'The CRM does not name this person, so nothing is asked of the platform.'
-          : 'Neither the CRM nor the platform knows this person: there is nothing to do.';
+    ended({ summary }) {
+      const why = nobodyWords(summary);
+      if (why === undefined) return;
       if (json) shell.note(why);
       else shell.print(why);
     },

@@ -15,12 +15,27 @@ import { byGuard } from '../domain/guard-classes.ts';
 import type { Clock } from '../domain/clock.ts';
 import { exitCode } from '../compose/output/failure-report.ts';
 import { tickWords } from '../config/schema/cron-pattern.ts';
+import { isVerified, verificationSection } from '../views/audit/log-verification.ts';
+import { nobodyWords } from '../views/run/run-sections.ts';
+import { listed, present, type Section, type Text } from '../views/sections.ts';
 import { decisionLines, isDecision } from '../views/status/approval-sections.ts';
-import { documentIn, type Job, type JobKind, rehearsalSubject, undoSubject } from './view/jobs.ts';
+import { listedRuns } from '../views/status/run-history.ts';
+import { runsSection } from '../views/status/run-sections.ts';
+import { openLinks } from '../views/status/status-sections.ts';
+import { checkSections, isCheck } from '../app/check/mapped-columns.ts';
+import type { CommandAnswer } from '../compose/process-shell.ts';
+import {
+  documentIn,
+  type Job,
+  type JobKind,
+  rehearsalSubject,
+  runIn,
+  undoSubject,
+} from './view/jobs.ts';
 import type { User } from './access/access-rules.ts';
 import { pathOf } from './sign-in.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
-import { formOf, runBegun } from './view/layout.ts';
+import { formOf } from './view/layout.ts';
 import { channelName } from './view/console-text.ts';
 import { linkTo } from './view/page.ts';
 
@@ -85,10 +100,11 @@ const sending = z.object({
 function undoing(agreed: (form: z.infer<typeof sending>) => Record<string, string>): Action {
   return action(sending, (form) => {
     const { run, reason } = form;
-    return ['undo', run, '--json', '--quiet', ...flags({ ...agreed(form), reason })];
+    return ['undo', run, ...asDocument, ...flags({ ...agreed(form), reason })];
   });
 }
 
+const asDocument = ['--json', '--quiet'];
 const asPlan = ['--dry-run', '--json', '--addresses'];
 const resolution = z.object({ channel: text, reason: text, evidence: text });
 
@@ -97,8 +113,8 @@ export const actions: Readonly<Record<string, Action>> = {
   pause: action(z.object({ reason: text }), (of) => ['pause', ...flags(of)]),
   'pause-stop': action(z.object({ reason: text }), (of) => ['pause', '--stop', ...flags(of)]),
   resume: action(z.object({ reason: why }), (of) => ['resume', ...flags(of)]),
-  'run-full': action(z.object({}), () => ['sync']),
-  'run-fast': action(z.object({}), () => ['sync', '--fast']),
+  'run-full': action(z.object({}), () => ['sync', ...asDocument]),
+  'run-fast': action(z.object({}), () => ['sync', '--fast', ...asDocument]),
   approve: action(decision, ({ plan, ...of }) => ['approve', plan, '--json', ...flags(of)]),
   reject: action(decision, ({ plan, ...of }) => ['reject', plan, '--json', ...flags(of)]),
   retry: action(z.object({ person: word.optional(), reason: why }), ({ person, reason }) => [
@@ -106,10 +122,14 @@ export const actions: Readonly<Record<string, Action>> = {
     ...(person === undefined ? [] : [person]),
     ...flags({ reason }),
   ]),
-  one: action(z.object({ person: word }), ({ person }) => ['sync', `--person=${person}`]),
-  'one-id': action(z.object({ id: recordId }), ({ id }) => ['sync', `--id=${id}`]),
-  verify: action(z.object({}), () => ['audit', 'verify']),
-  check: action(z.object({}), () => ['check']),
+  one: action(z.object({ person: word }), ({ person }) => [
+    'sync',
+    `--person=${person}`,
+    ...asDocument,
+  ]),
+  'one-id': action(z.object({ id: recordId }), ({ id }) => ['sync', `--id=${id}`, ...asDocument]),
+  verify: action(z.object({}), () => ['audit', 'verify', '--json']),
+  check: action(z.object({}), () => ['check', '--json']),
   rehearse: action(
     z.object({ mode: z.enum(['full', 'fast']), limits: limits.default([]) }),
     ({ mode, limits: given }) => [
@@ -153,7 +173,7 @@ interface Acting {
 }
 
 /** What the page says next; nothing if it shows the answer itself. */
-type Outcome = { code: number; lines: string[] } | undefined;
+type Outcome = { code: number; sections: Section[] } | undefined;
 
 /** Does what a form of an operator asks for, and sends the browser back. */
 export async function act(
@@ -164,10 +184,10 @@ export async function act(
   const { back = linkTo(acting), csrf: _, ...values } = formOf(request, form);
   const done = await outcomeOf(acting, values);
   if (done) {
-    const { lines } = done;
+    const { sections } = done;
     const otherwise = neutral.has(done.code) ? 'busy' : 'bad';
     const kind = done.code === 0 ? 'good' : otherwise;
-    request.session.set('flash', { kind, lines });
+    request.session.set('flash', { kind, sections });
   }
   await reply.redirect(pathOf(back), 303);
 }
@@ -187,13 +207,13 @@ async function outcomeOf(acting: Acting, values: FormValues): Promise<Outcome> {
   try {
     commands = commandLines(name, values);
   } catch (error) {
-    if (error instanceof Invalid) return { code: exitCode('invalid'), lines: [error.message] };
+    if (error instanceof Invalid) return saying(exitCode('invalid'), [error.message]);
     throw error;
   }
   const [argv = []] = commands;
   if (name in jobActions) {
     const job = startJob(acting, argv, values);
-    if (!job) return { code: exitCode('held'), lines: ['This is in progress already.'] };
+    if (!job) return saying(exitCode('held'), ['This is in progress already.']);
     await soon(
       job.then((ended) => planAgain(acting, ended, values)),
       clock,
@@ -203,13 +223,46 @@ async function outcomeOf(acting: Acting, values: FormValues): Promise<Outcome> {
   const effect = mirror.effectOf(argv);
   if (effect === 'reads') {
     const isNaming = name === 'check' && user.seesAddresses;
-    return mirror.runApart(isNaming ? [...argv, '--addresses'] : argv);
+    return showReading(mirror, await mirror.runApart(isNaming ? [...argv, '--addresses'] : argv));
   }
   if (name === 'approve' || name === 'reject') return decide(acting, commands, values);
-  const done = mirror.run(user, argv);
-  if (effect !== 'run') return done;
-  const begun = { code: 0, lines: [runBegun] };
-  return (await soon(done, clock)) ?? begun;
+  const answered = mirror.run(user, argv);
+  if (effect !== 'run') return answered.then(({ code, lines }) => saying(code, lines));
+  const overview = { page: '', text: 'The overview' };
+  const begun = saying(0, [['The run has begun. ', overview, ' shows its progress.']]);
+  return (
+    (await soon(
+      answered.then(async (answer) => showRun(acting, answer)),
+      clock,
+    )) ?? begun
+  );
+}
+
+function saying(code: number, lines: Section['lines']): { code: number; sections: Section[] } {
+  return { code, sections: [{ lines }] };
+}
+
+/** Shows the run as a row among others, and links what it has left to do. */
+async function showRun({ user, mirror }: Acting, answer: CommandAnswer) {
+  const found = runIn(answer);
+  const { code } = answer;
+  if (Array.isArray(found)) return saying(code, found);
+  const lines = present<Text>(nobodyWords(found), listed(openLinks(mirror.status().status)));
+  const row = await mirror.read(user, (seen) => {
+    const kept = seen.snapshot?.runs.get(found.run);
+    const runs = listedRuns(seen, kept ? [kept] : [], 1);
+    return runsSection(runs, { isVerbose: true, none: '' });
+  });
+  return { code, sections: [row, { lines }] };
+}
+
+/** Shows what a check or a verification has found. */
+function showReading({ config }: ConsoleMirror, answer: CommandAnswer) {
+  const { code } = answer;
+  const found = documentIn(answer, (value) => isCheck(value) || isVerified(value));
+  if (Array.isArray(found)) return saying(code, found);
+  if (isCheck(found)) return { code, sections: checkSections(found, true) };
+  return { code, sections: [verificationSection(`The audit log of ${config.mirror}`, found)] };
 }
 
 /** Returns what the promise is resolved with, or undefined if that takes long. */
@@ -291,20 +344,20 @@ async function decide(acting: Acting, commands: string[][], values: FormValues):
     const answer = await mirror.run(user, argv);
     const { code } = answer;
     const found = documentIn(answer, isDecision);
-    if (Array.isArray(found)) return { code, lines: [...lines, ...found, ...unticked] };
+    if (Array.isArray(found)) return saying(code, [...lines, ...found, ...unticked]);
     // What is still open is decided next, and what was approved is left out of the rest.
     const rest = at === commands.length - 1 ? found.rest : byGuard(() => 0);
     const { uncreated = 0, unknown = [] } = found.leftOut ?? {};
     const approved = at > 0 ? 0 : (found.leftOut?.approved ?? 0);
     lines.push(...decisionLines({ ...found, rest, leftOut: { uncreated, unknown, approved } }));
     if (uncreated > 0) lines.push(...unticked);
-    if (code !== 0) return { code, lines };
+    if (code !== 0) return saying(code, lines);
   }
-  if (name !== 'approve') return { code: 0, lines };
+  if (name !== 'approve') return saying(0, lines);
   const { due } = (await mirror.statusAndNext()).next;
   const next = due.find(({ run }) => run === 'full' || run === 'fast');
   const last = next
     ? `The next scheduled run: ${tickWords(next.run)}, ${next.at}.`
     : 'Nothing is scheduled: “Run now”, below, starts a run.';
-  return { code: 0, lines: [...lines, last] };
+  return saying(0, [...lines, last]);
 }

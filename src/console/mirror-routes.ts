@@ -9,6 +9,7 @@ import type { Clock } from '../domain/clock.ts';
 import { type AccessRules, visitorNow } from './access/access-rules.ts';
 import { act, actions, stopAction } from './actions.ts';
 import type { ConsoleMirror } from './view/console-mirror.ts';
+import { readerOf } from './view/console-text.ts';
 import { type limitPages, watchMirror } from './live.ts';
 import { csrfOf, formOf, type NavLink, sendOperatorsOnly, sendPage } from './view/layout.ts';
 import { html } from '../views/render/html.ts';
@@ -203,7 +204,8 @@ function frameOf(mirror: ConsoleMirror, current: string) {
     const isCurrent = current === path || (path !== '' && current.startsWith(`${path}/`));
     return [{ text, href: linkTo({ mirror }, path), isCurrent, count: counts[path] ?? 0 }];
   });
-  return { mirror: { name: mirror.config.mirror, href: linkTo({ mirror }) }, nav };
+  const { mirror: name } = mirror.config;
+  return { mirror: { name, href: linkTo({ mirror }) }, reader: readerOf({ mirror }), nav };
 }
 
 function inside(request: FastifyRequest, reply: FastifyReply, mirror: ConsoleMirror): PageRequest {

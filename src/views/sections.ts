@@ -121,6 +121,11 @@ export function present<Value>(...values: readonly (Value | false | undefined | 
   return values.flatMap((one) => (one === false || one === undefined || one === null ? [] : [one]));
 }
 
+/** Returns spans as a list with commas. */
+export function listed(spans: readonly Span[]): Span[] {
+  return spans.flatMap((span, at) => (at === 0 ? [span] : [', ', span]));
+}
+
 /** Returns a line with its notes. */
 export function itemOf(line: Text | Item): Item {
   return typeof line === 'object' && 'notes' in line ? line : { text: line, notes: [] };

@@ -15,6 +15,7 @@ test('conditions are shown as the file states them, and durations in words', asy
       channels: [{ id: 'ch_news', name: 'Newsletter', subscription: { when: wanted } }],
     },
   });
+  world.csv('id,email,lifecycle,vip,newsletter\n1,ann@example.com,customer,no,yes\n');
   const running = await startConsole([world.file]);
   const { page, complaints } = await look(running);
   expect((await page.goto('/m/world/configuration'))?.status()).toBe(200);
@@ -23,6 +24,12 @@ test('conditions are shown as the file states them, and durations in words', asy
   expect(text).toContain('record.vip == "yes"');
   expect(await page.getByRole('table').innerText()).toContain(wanted);
   expect(text).toContain('deleteAfter: 30 d');
+  await page.getByRole('button', { name: 'Check it now' }).click();
+  const answer = page.getByRole('status');
+  expect(await answer.innerText()).toMatch(/in order configuration, memory, /);
+  expect(await answer.innerText()).not.toMatch(/crm-mirror|mirror\.yaml|snapshot\.sqlite/);
+  await answer.getByText('Some of the people').click();
+  await answer.getByText('ann@example.com').waitFor();
   expect(await faultsOf(page)).toEqual([]);
   expect(complaints).toEqual([]);
 });

@@ -1,7 +1,7 @@
-/** Counts what the columns of a reading mean, and keeps a few people as examples. */
+/** Counts what the columns of a reading mean, keeps a few people as examples, and shows a check. */
 import type { Snapshot } from '../../store/snapshot.ts';
 import { namesOf } from '../../views/lookup/person-names.ts';
-import { withCommas } from '../../domain/values/counted.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 import { isPlain, formOf, isUnsubscribedOption } from '../../domain/unknown-words.ts';
 import { wordOf } from '../../domain/values/record-field.ts';
 import type {
@@ -99,7 +99,7 @@ const words: Partial<Record<ColumnMeaning, string>> = {
 };
 
 /** Returns a section for each column, with its values and what they mean. */
-export function columnSections(columns: ColumnDocument): Section[] {
+function columnSections(columns: ColumnDocument): Section[] {
   return columns.map(({ option, channel, fields, values, others }) => {
     const spell = (value: string | null) => (value === '' ? '(empty)' : JSON.stringify(value));
     const rows = values.map(({ value, records, means }): Text[] => [
@@ -199,10 +199,7 @@ export function keepPeople(columns: readonly MappedColumn[]) {
 }
 
 /** Returns the people, and the places of records that are skipped. */
-export function peopleSections(
-  { people, skipped }: ReturnType<ReturnType<typeof keepPeople>['sample']>,
-  count: number,
-): Section[] {
+function peopleSections({ people, skipped }: Sample, count: number): Section[] {
   const ids = [...new Set(people.flatMap(({ channels }) => Object.keys(channels)))];
   const rows = people.map(({ person, place, state, reason, channels }) => ({
     who: person ?? place,
@@ -215,4 +212,61 @@ export function peopleSections(
     { title: 'Some of the people', table: peopleTable(ids, rows) },
     { title: 'Skipped', lines: count === 0 ? [] : [places] },
   ];
+}
+
+type Counts = Record<
+  'records' | 'desired' | 'skipped' | 'invalid' | 'duplicateIds' | 'sharedIds' | 'duplicateKeys',
+  number
+>;
+
+/** What `check --json` prints. */
+interface CheckDocument extends Sample {
+  findings: readonly { what: string; level: 'ok' | 'note' | 'fail'; found: string }[];
+  columns: ColumnDocument;
+  contacts: Counts | null;
+}
+type Sample = ReturnType<ReturnType<typeof keepPeople>['sample']>;
+
+/** Returns whether what a process of this program has printed is the document of a check. */
+export function isCheck(value: unknown): value is CheckDocument {
+  return typeof value === 'object' && value !== null && 'findings' in value;
+}
+
+const marks = {
+  ok: 'ok  ',
+  note: { tone: 'busy', text: 'NOTE' },
+  fail: { tone: 'bad', text: 'FAIL' },
+} as const;
+
+/** Returns what was found and read. `isShort`: names what is in order, and folds what was read. */
+export function checkSections(found: CheckDocument, isShort = false): Section[] {
+  const { findings, columns, contacts, ...people } = found;
+  const isShown = ({ level }: { level: string }): boolean => !isShort || level !== 'ok';
+  const others = findings.filter((one) => !isShown(one)).map(({ what }) => what);
+  const lines = findings
+    .filter(isShown)
+    .map(({ what, level, found: is }): Text => [marks[level], ` ${what}: ${is}`]);
+  if (isShort) lines.push([{ tone: 'good', text: 'in order' }, ` ${others.join(', ')}`]);
+  const counts = contacts
+    ? [...peopleSections(people, contacts.skipped), countsSection(contacts)]
+    : [];
+  const read = [...columnSections(columns), ...counts];
+  return [{ lines }, ...read.map((section) => ({ ...section, isFolded: isShort }))];
+}
+
+function countsSection(counts: Counts): Section {
+  const { records, desired, skipped, invalid } = counts;
+  const { duplicateIds: ids, sharedIds, duplicateKeys: keys } = counts;
+  const addresses = keys === 1 ? '1 address has' : `${withCommas(keys)} addresses have`;
+  const occur = `${counted(ids, 'id')} ${ids === 1 ? 'occurs' : 'occur'}`;
+  const have = `${counted(sharedIds, 'id')} ${sharedIds === 1 ? 'has' : 'have'}`;
+  return {
+    title: 'What was read',
+    lines: [
+      `${counted(records, 'record')} · people ${withCommas(desired)} · skipped ${withCommas(skipped)} · invalid ${withCommas(invalid)}`,
+      ...(keys > 0 ? [`${addresses} several records: the strictest statement counts`] : []),
+      ...(ids > 0 ? [`${occur} more than once, with one address`] : []),
+      ...(sharedIds > 0 ? [`${have} several addresses: those records are invalid`] : []),
+    ],
+  };
 }

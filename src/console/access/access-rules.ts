@@ -17,6 +17,7 @@ import type { Config } from '../../config/config.ts';
 import { type KnownUser, openUsers, type Role, type Users } from './users-file.ts';
 import type { IncomingHttpHeaders } from 'node:http';
 import { isLoopback } from '../../domain/values/config-value.ts';
+import type { Section } from '../../views/sections.ts';
 
 /** Who uses the console. */
 export interface User {
@@ -45,9 +46,7 @@ export interface AccessRules {
 /** What an action has answered: it is done, failed, or neither. */
 export interface Flash {
   kind: 'good' | 'bad' | 'busy';
-  lines: string[];
-  /** The details, which are folded. */
-  folded?: string[];
+  sections: readonly Section[];
 }
 
 /** What a session remembers of a user. */

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { dayText, instant } from '../../compose/output/format-values.ts';
-import type { Verification } from '../../store/memory/verify-log.ts';
+import { isVerified } from '../../views/audit/log-verification.ts';
 import { happenedSection, readHappened } from '../../views/status/what-happened.ts';
 import { html, type Html, sectionsHtml } from '../../views/render/html.ts';
 import { names, numbers, type Text } from '../../views/sections.ts';
@@ -83,9 +83,6 @@ export async function showSince(
   });
 }
 
-type Verified = Verification & { whole: boolean };
-const isVerified = (value: unknown): value is Verified =>
-  typeof value === 'object' && value !== null && 'provenUpTo' in value;
 const verifying = ['audit', 'verify', '--json'];
 
 /** Verifies the audit logs one after the other, in processes of their own. Never throws. */

@@ -251,9 +251,11 @@ export async function steerMirrors(
     else lines.push(...said.map((line) => `${config.mirror}: ${line}`));
   }
   const done = `${counted(usual.length, 'mirror')} ${what === 'resume' ? 'resumed' : 'paused'}.`;
-  const answer =
-    usual.length > 1 ? { lines: [...lines, done], folded: usual } : { lines: [...lines, ...usual] };
-  request.session.set('flash', { kind: isDone ? 'good' : 'bad', ...answer });
+  const sections: Section[] =
+    usual.length > 1
+      ? [{ lines: [...lines, done] }, { title: 'Each of them', isFolded: true, lines: usual }]
+      : [{ lines: [...lines, ...usual] }];
+  request.session.set('flash', { kind: isDone ? 'good' : 'bad', sections });
   await reply.redirect('/', 303);
 }
 
@@ -319,6 +321,6 @@ export async function drainInFleet(
   const isAlive = done.some(Boolean);
   const does = undo === 'yes' ? 'may have mirrors again' : 'gives its mirrors away';
   const lines = [`${node} ${isAlive ? does : 'is no longer alive'}.`];
-  request.session.set('flash', { kind: isAlive ? 'good' : 'bad', lines });
+  request.session.set('flash', { kind: isAlive ? 'good' : 'bad', sections: [{ lines }] });
   await reply.redirect('/fleet', 303);
 }

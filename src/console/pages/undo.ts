@@ -7,18 +7,12 @@ import { counted, withCommas } from '../../domain/values/counted.ts';
 import { guardNames, guardRows } from '../../domain/guard-classes.ts';
 import { countWords } from '../../engine/report/guard-text.ts';
 import { heldIn } from '../../engine/report/run-summary.ts';
-import { documentIn, type Job, undoSubject } from '../view/jobs.ts';
-import type { CommandAnswer } from '../../compose/process-shell.ts';
+import { documentIn, type Job, runIn, undoSubject } from '../view/jobs.ts';
 import { exitCode } from '../../compose/output/failure-report.ts';
 import { changeName, instant } from '../../compose/output/format-values.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { cannotSection, sampleSection, type Who } from '../../views/run/change-groups.ts';
-import {
-  isRunDocument,
-  isUndoPlan,
-  type RunDocument,
-  type UndoPlan,
-} from '../../views/run/run-document.ts';
+import { isUndoPlan, type RunDocument, type UndoPlan } from '../../views/run/run-document.ts';
 import { mostDocumented, restSection } from '../../views/run/run-sections.ts';
 import { actionForm, jobSection, signersWords } from '../view/form.ts';
 import { html, type Html, prose, sectionsHtml, timeOf } from '../../views/render/html.ts';
@@ -57,7 +51,7 @@ export function planForm(request: PageRequest, label: string): Html {
 async function jobPart(request: PageRequest, job: Job): Promise<Html> {
   const { answer, kind } = job;
   if (kind === 'undo' && answer) {
-    const found = undoneIn(answer);
+    const found = runIn(answer);
     const isDone = !Array.isArray(found) && ['done', 'rejected'].includes(found.status);
     let title = isDone || answer.code === 0 ? 'The run is undone' : 'The run could not be undone';
     if (!Array.isArray(found) && !isDone) title = 'The run is not wholly undone';
@@ -99,7 +93,7 @@ async function jobPart(request: PageRequest, job: Job): Promise<Html> {
 /** Says why there is a new plan, after an undo that has left something to decide. */
 function beforePart(before: Job | undefined, plan?: UndoPlan): Html | '' {
   if (!before?.answer) return '';
-  const found = undoneIn(before.answer);
+  const found = runIn(before.answer);
   if (before.answer.code === exitCode('held')) {
     const done = Array.isArray(found) ? '' : appliedWords(found);
     return html`<div class="flash busy" role="status">
@@ -142,13 +136,6 @@ function appliedWords({ contacts, templates }: RunDocument): string {
       .map(([op, n]) => `${withCommas(n)} ${of}${changeName(op, true)}`);
   const all = [...words(contacts.applied, ''), ...words(templates.applied, 'templates ')];
   return all.length === 0 ? 'Nothing was changed.' : `Done: ${all.join(', ')}.`;
-}
-
-/** Returns what came of it, or the lines that say why nothing did. */
-function undoneIn(answer: CommandAnswer): RunDocument | string[] {
-  const found = documentIn(answer, isRunDocument);
-  if (Array.isArray(found) || found.run !== '') return found;
-  return found.reasons.length > 0 ? found.reasons : ['nothing was sent'];
 }
 
 function planSections(

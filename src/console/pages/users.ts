@@ -100,7 +100,7 @@ export async function changeUsers(
   } catch (error) {
     if (!isExpected(error)) throw error;
     const lines = [renderProblem(explain(error).problem)];
-    request.session.set('flash', { kind: 'bad', lines });
+    request.session.set('flash', { kind: 'bad', sections: [{ lines }] });
     await reply.redirect('/users', 303);
     return;
   }
@@ -113,7 +113,8 @@ export async function changeUsers(
   );
   const lines = [isSecret ? told : `${name} is changed.`];
   if (missed.length > 0) lines.push(`Not in the audit log of ${missed.join(', ')}.`);
-  request.session.set('flash', { kind: missed.length === 0 ? 'good' : 'bad', lines });
+  const kind = missed.length === 0 ? 'good' : 'bad';
+  request.session.set('flash', { kind, sections: [{ lines }] });
   await reply.redirect('/users', 303);
 }
 

@@ -209,7 +209,8 @@ async function runAs(user: User, shell: Shell, argv: readonly string[]): Promise
     progress: () => undefined,
   };
   const code = (await shell.call?.(argv, inner)) ?? 2;
-  return { code, out: lines.join('\n'), err: notes.join('\n'), lines: [...lines, ...notes] };
+  const said = notes.map((note) => note.replace(/^crm-mirror: /, ''));
+  return { code, out: lines.join('\n'), err: notes.join('\n'), lines: [...lines, ...said] };
 }
 
 /** The status of a mirror with its next runs. */

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { explain } from '../../compose/output/failure-report.ts';
 import type { CommandAnswer } from '../../compose/process-shell.ts';
+import { isRunDocument, type RunDocument } from '../../views/run/run-document.ts';
 
 /** What is done: a rehearsal, the plan of an undo, the undo itself, or a verification. */
 export type JobKind = 'rehearse' | 'undo-plan' | 'undo' | 'verify';
@@ -124,4 +125,11 @@ export function documentIn<T>(
   const lines = err.split('\n').map((line) => line.replace(/^crm-mirror: /, ''));
   const said = lines.filter((line) => line !== '');
   return said.length > 0 ? said : [`The command ended with the exit code ${code}.`];
+}
+
+/** Returns the document of the run, or the lines that say why there was none. */
+export function runIn(answer: CommandAnswer): RunDocument | string[] {
+  const found = documentIn(answer, isRunDocument);
+  if (Array.isArray(found) || found.run !== '') return found;
+  return found.reasons.length > 0 ? found.reasons : ['nothing was sent'];
 }

@@ -7,7 +7,7 @@ import type { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import type { Flash, User } from '../access/access-rules.ts';
-import { html, type Html, prose, raw } from '../../views/render/html.ts';
+import { html, type Html, type HtmlReader, raw, sectionsHtml } from '../../views/render/html.ts';
 import { textField } from './form.ts';
 
 /** The path below which the style and the scripts lie. Browsers keep them for an hour. */
@@ -62,24 +62,12 @@ function jumpDialog(mirror: SentPage['mirror']): Html {
     </dialog>`;
 }
 
-/** The line that an action answers whose progress the overview shows. */
-export const runBegun = 'The run has begun. The overview shows its progress.';
+/** Without a mirror, a page of the console is that of a mirror. */
+const ofNone: HtmlReader = { pageLink: (path) => `/m/${path}` };
 
-function notice({ kind, lines, folded = [] }: Flash, overview = '/'): Html {
-  const begun = html`The run has begun. <a href="${overview}">The overview</a> shows its progress.`;
-  const paragraphs = (all: readonly string[]): Html[] =>
-    all.map((line) => html`<p>${line === runBegun ? begun : prose(line)}</p>`);
-  // Columns of a report stand below each other only in letters of one width.
-  const isReport = lines.some((line) => /\S {3,}\S/.test(line));
+function notice({ kind, sections }: Flash, reader = ofNone): Html {
   return html`<div class="flash ${kind}" role="status" tabindex="0">
-    ${isReport ? html`<pre>${lines.join('\n')}</pre>` : paragraphs(lines)}
-    ${
-      folded.length > 0 &&
-      html`<details>
-        <summary>Each of them</summary>
-        ${paragraphs(folded)}
-      </details>`
-    }
+    ${sectionsHtml(sections, reader, 3)}
   </div>`;
 }
 
@@ -94,6 +82,8 @@ interface SentPage {
   csrf?: string;
   /** The mirror of the page, with the address of its overview; undefined for pages of none. */
   mirror?: { name: string; href: string };
+  /** How what the last action has answered is shown; by default, as of all mirrors. */
+  reader?: HtmlReader;
   nav?: readonly NavLink[];
 }
 
@@ -101,7 +91,7 @@ interface SentPage {
 export async function sendPage(
   request: FastifyRequest,
   reply: FastifyReply,
-  { title, code = 200, lines = [], mirror, nav = [], ...page }: SentPage,
+  { title, code = 200, lines = [], mirror, reader, nav = [], ...page }: SentPage,
 ): Promise<void> {
   const { session, visitor } = request;
   const { flash, user } = session;
@@ -143,7 +133,7 @@ export async function sendPage(
           ${nav.length > 0 && navigation(nav)}
           <main id="main" tabindex="-1">
             <h1>${title}</h1>
-            ${flash && notice(flash, mirror?.href)} ${body}
+            ${flash && notice(flash, reader)} ${body}
           </main>
         </div>
       </body>

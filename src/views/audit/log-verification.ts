@@ -168,6 +168,11 @@ function isSame(shown: unknown, expected: unknown): boolean {
   return isDeepStrictEqual(shown ?? null, expected ?? null);
 }
 
+/** Returns whether what a process of this program has printed is the result of a verification. */
+export function isVerified(value: unknown): value is Verification {
+  return typeof value === 'object' && value !== null && 'provenUpTo' in value;
+}
+
 /** Returns the verdict, and what it is based on. `what` names what was verified. */
 export function verificationSection(what: string, found: Verification, whole = 'whole') {
   const { faults, entries, first, last, keys, signedUpTo, provenUpTo } = found;

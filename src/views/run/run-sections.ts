@@ -245,6 +245,18 @@ export function sizeLines(
   );
 }
 
+/** Says that a run about one person found nobody; undefined for any other. */
+export function nobodyWords({ mode, status, contacts }: RunCounts): string | undefined {
+  if (mode !== 'single' || status === 'failed' || contacts.desired + contacts.invalid > 0)
+    return undefined;
+  return contacts.observed > 0
+    ? 'The CRM does not name this person, so nothing is asked of the platform.'
+    : 'Neither the CRM nor the platform knows this person: there is nothing to do.';
+}
+type RunCounts = Pick<Summary, 'mode' | 'status'> & {
+  contacts: Record<'desired' | 'invalid' | 'observed', number>;
+};
+
 type Counts = Record<'desired' | 'observed' | 'conflicts' | 'rejected' | 'invalid', number> & {
   skipped?: number;
 };

@@ -11,11 +11,11 @@ import { stepWords } from '../../compose/run-progress.ts';
 import { withConfig } from '../../compose/command-options.ts';
 import { range, instant } from '../../compose/output/format-values.ts';
 import {
+  listed,
   names,
   numbers,
   present,
   type Section,
-  type Span,
   type TableRow,
   type Text,
 } from '../sections.ts';
@@ -179,10 +179,9 @@ function causeWords(one: Standing): Text {
   const { status } = one;
   const [worst, ...others] = unexplained(status, one.attention);
   if (!worst || stateOf(one) === 'first') {
-    return exceptionLinks(status).flatMap(({ page, text }, at): Span[] => [
-      ...(at === 0 ? [] : [', ']),
-      { page: `${status.mirror}/${page}`, text },
-    ]);
+    return listed(
+      exceptionLinks(status).map(({ page, text }) => ({ page: `${status.mirror}/${page}`, text })),
+    );
   }
   const words = causes[worst.code]?.[1];
   if (words === undefined) return worst.text;
@@ -218,10 +217,7 @@ function incidents(mirrors: readonly ShownMirror[]): Section[] {
     const [first, ...others] = all;
     if (cause === undefined || !first || others.length === 0) return [];
     const { code, text, fix } = first.about;
-    const links = all.flatMap(({ config: { mirror } }, at): Span[] => [
-      ...(at === 0 ? [] : [', ']),
-      { page: mirror, text: mirror },
-    ]);
+    const links = listed(all.map(({ config: { mirror } }) => ({ page: mirror, text: mirror })));
     return [
       {
         title: `One cause, ${counted(all.length, 'mirror')}: ${causes[code]?.[1] ?? code}`,

@@ -336,6 +336,14 @@ export function exceptionLinks(status: CurrentStatus): { page: string; text: str
   ];
 }
 
+/** Returns what a run has left for somebody to look at, each with its page. */
+export function openLinks(status: CurrentStatus): { page: string; text: string }[] {
+  const open = heldRecords(status).reduce((sum, one) => sum + one.open, 0);
+  const waits =
+    open === 0 ? [] : [{ page: 'approvals', text: `${withCommas(open)} await a decision` }];
+  return [...waits, ...exceptionLinks(status)];
+}
+
 export function problemCount({ conflicts, rejected, invalid }: CurrentStatus): number {
   const counts = [conflicts, rejected, invalid];
   return counts.reduce((sum, of) => sum + (of ? of.contacts + of.templates : 0), 0);
