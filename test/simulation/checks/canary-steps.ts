@@ -111,7 +111,7 @@ function stateAfter({ state }: Pick<SliceSoFar, 'state'>): 'applying' | 'waiting
 }
 
 function wait(before: SliceSoFar, run: Run, known: Facts): SliceSoFar | undefined {
-  const { own, now, outing } = run;
+  const { guard, own, now, outing } = run;
   const { slice, lastAt } = before;
   if (now?.state === 'failed') {
     judgeOutside(own, 'is out of bounds', { run, known });
@@ -120,7 +120,9 @@ function wait(before: SliceSoFar, run: Run, known: Facts): SliceSoFar | undefine
   const isEarly = outing.startedAt - lastAt < (known.story.canary?.waitMs ?? 0) - doubtMs;
   // A full run that finds the slice out of bounds and plans nothing of the class ends it at once.
   if (!now && !isEarly && outing.mode !== 'fast') {
-    judgeOutside(own, 'is out of bounds', { run, known });
+    // One of templates that passes ends with the run that makes the rest of them.
+    const isMade = guard === 'template' && !isOutOfBounds(before, outing, known);
+    judgeOutside(isMade ? [] : own, 'is out of bounds', { run, known });
     return undefined;
   }
   // What is found in a run, no approval before it can answer.

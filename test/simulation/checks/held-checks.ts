@@ -88,5 +88,7 @@ export function endApprovals(
   const { approvals } = known;
   if (ends === 'perhaps') approvals.doubt();
   if (ends !== 'all' && ends !== 'people') return;
-  if (approvals.concluded(full)) reached.note('run', 'an approval ends with a full run');
+  // What is about templates ends only with a run that reads them.
+  const concluded: typeof full = ends === 'people' ? { ...full, only: 'contacts' } : full;
+  if (approvals.concluded(concluded)) reached.note('run', 'an approval ends with a full run');
 }

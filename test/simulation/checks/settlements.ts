@@ -104,7 +104,12 @@ export function mayEnd(
   for (const person of there) {
     if (person.left) return `${what}, and has left all mail`;
     const state = person.channels.get(channel);
-    const mayBeDefault = fallbackOf(story) === 'opt_out' && !memories.wasSeenIn(state);
+    // A default is known from a contact that we made for another channel.
+    const isShown = witness.people().some(({ made, channels }) => {
+      return made.by === 'us' && !channels.has(channel);
+    });
+    const isDefault = fallbackOf(story) === 'opt_out' || !isShown;
+    const mayBeDefault = isDefault && !memories.wasSeenIn(state);
     const isNewer = story.resubscribe === 'newer';
     if (memories.isTheirs(person, channel) && !mayBeDefault && !isNewer)
       return `${what}, and the person had left it`;
