@@ -5,7 +5,7 @@ import type { Platform } from '../../platform/api-client.ts';
 import type { Deadlines } from '../change-outcome.ts';
 import type { Erasing } from './contacts.ts';
 import { commonPart, contactKey } from '../../domain/values/contact-key.ts';
-import { searchContacts } from './observe/contact-read.ts';
+import { findListed, searchContacts } from './observe/contact-read.ts';
 import { decodeContact } from './observe/contact-state.ts';
 
 type Contacts = Platform['contacts'];
@@ -71,24 +71,16 @@ async function find(
   { signal }: Deadlines,
 ) {
   const there = await searchContacts(platform, key, signal);
-  const found = new Map(there.contacts.map((contact) => [contact.id, contact]));
-  const seen = new Set<string>();
-  let total: number | undefined;
-  for await (const page of platform.pages({ search }, { signal, person: key })) {
-    total ??= page.total;
-    for (const contact of page.contacts) {
-      seen.add(contact.id);
-      if (contactKey(contact.email) === key) found.set(contact.id, contact);
-    }
-  }
+  const listed = await findListed(platform, { key, search }, signal);
+  const found = new Map([...there.contacts, ...listed.contacts].map((one) => [one.id, one]));
   for (const id of new Set(ids)) {
     const contact = found.has(id)
       ? undefined
       : await platform.retrieve(id, { signal, person: key });
     if (contact && contactKey(contact.email) === key) found.set(id, contact);
   }
-  const contacts = [...found.values()];
-  return { contacts, seen: seen.size, isCertain: !there.isShort && seen.size >= (total ?? 0) };
+  const isCertain = !there.isShort && !listed.isShort;
+  return { contacts: [...found.values()], seen: listed.seen, isCertain };
 }
 
 /** Opts a contact out and reports each. Only a 401 or 403 prevents the contact's deletion. */

@@ -87,16 +87,33 @@ export async function searchContacts(
   const found = new Map<string, Contact>();
   let isShort = false;
   for (const spelling of spellingsOf(key)) {
-    let [shown, counted] = [0, 0];
-    for await (const page of platform.pages({ search: spelling }, { signal, person: key })) {
-      shown += page.contacts.length;
-      counted = page.total;
-      for (const contact of page.contacts.filter(({ email }) => contactKey(email) === key))
-        found.set(contact.id, contact);
-    }
-    isShort ||= shown < counted;
+    const listed = await findListed(platform, { key, search: spelling }, signal);
+    for (const contact of listed.contacts) found.set(contact.id, contact);
+    isShort ||= listed.isShort;
   }
   return { contacts: [...found.values()], isShort };
+}
+
+/**
+ * Reads a search, or without `search` the list of all contacts, to its end. Returns the contacts
+ * with this key, how many different ones it showed, and whether the platform counts more of them.
+ */
+export async function findListed(
+  platform: Platform['contacts'],
+  { key, search }: { key: string; search: string | undefined },
+  signal: AbortSignal,
+): Promise<{ contacts: Contact[]; seen: number; isShort: boolean }> {
+  const seen = new Set<string>();
+  const found = new Map<string, Contact>();
+  let total = 0;
+  for await (const page of platform.pages({ search }, { signal, person: key })) {
+    total = Math.max(total, page.total);
+    for (const contact of page.contacts) {
+      seen.add(contact.id);
+      if (contactKey(contact.email) === key) found.set(contact.id, contact);
+    }
+  }
+  return { contacts: [...found.values()], seen: seen.size, isShort: seen.size < total };
 }
 
 /** Returns `stale` with the address read again, and `known`, what was just read by id. */
