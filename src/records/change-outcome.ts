@@ -58,7 +58,7 @@ export type Acknowledged = Acked & {
  *              its key, or the key it is `about`; undefined if the platform was not read. `undone`:
  *              it may have been made and taken back since
  *   rejected   the platform refused it
- *   unsent     it certainly did not take effect
+ *   unsent     it certainly did not take effect. `isAnswered`: the platform answered clearly
  *   held       we withheld it
  *   unknown    it may have taken effect
  *   stopped    nothing more in this scope may be sent: the run (the key is refused), the part that
@@ -68,7 +68,7 @@ export type SendOutcome =
   | Acked
   | { is: 'stale'; observed: ObservedRow[] | undefined; why: string; about?: Key; undone?: boolean }
   | { is: 'rejected'; status: number; reason: string; fix: string }
-  | { is: 'unsent'; why: string }
+  | { is: 'unsent'; why: string; isAnswered?: true }
   | { is: 'held'; why: string }
   | { is: 'unknown'; why: string }
   | { is: 'stopped'; scope: 'run' | 'part'; why: string; acted?: 'no' | 'maybe' }
@@ -143,7 +143,7 @@ export function outcomeOf(error: unknown): SendOutcome {
     if (status === 403) return { is: 'stopped', scope: 'route', route, why, acted };
     const reason = error.why !== '' && error.why !== why ? `${why}: ${error.why}` : why;
     if (readingRoutes.has(route) && ![400, 422].includes(status))
-      return { is: 'unsent', why: reason };
+      return { is: 'unsent', why: reason, isAnswered: true };
     return { is: 'rejected', status, reason, fix };
   }
   if (error instanceof Unavailable) {

@@ -84,16 +84,17 @@ export function createCircuitBreaker() {
       op !== 'opt_out' && stops.has(routesOf[kind].look(op)),
     note(change: Change, outcome: SendOutcome): void {
       const part = partOf(change);
-      if (outcome.is === 'unsent' || outcome.is === 'unknown') {
+      if (outcome.is === 'held' || outcome.is === 'stale') return;
+      if (outcome.is === 'unsent') lastUnsent = outcome.why;
+      if (outcome.is === 'unknown' || (outcome.is === 'unsent' && !outcome.isAnswered)) {
         silence += 1;
-        if (outcome.is === 'unsent') lastUnsent = outcome.why;
         const reason = `${unanswered} requests in a row had no usable answer, the last: ${outcome.why}`;
         if (silence >= unanswered)
           stop('run', { reason, fix: 'run again when the platform is well' });
         return;
       }
-      if (outcome.is === 'held' || outcome.is === 'stale') return;
       silence = 0;
+      if (outcome.is === 'unsent') return;
       if (outcome.is === 'acked') {
         attempted += 1;
         if (change.op === 'create') proven.add(part);

@@ -25,6 +25,7 @@ const refused = (status: number): SendOutcome => ({
 const done = acked({ id: '1' });
 const why = 'away';
 const unsent: SendOutcome = { is: 'unsent', why };
+const unread: SendOutcome = { is: 'unsent', why, isAnswered: true };
 const unknown: SendOutcome = { is: 'unknown', why };
 const stale: SendOutcome = { is: 'stale', observed: undefined, why };
 const held: SendOutcome = { is: 'held', why };
@@ -47,6 +48,7 @@ const table: [what: string, op: Op, outcomes: SendOutcome[], stops: Stops][] = [
   ['five without an answer',             'create', [...times(3, unsent), ...times(2, unknown)], 'run'],
   ['an answer in between',               'create', [...times(4, unsent), done, ...times(4, unsent)], 'nothing'],
   ['a refusal in between',               'create', [...times(4, unsent), refused(409), ...times(4, unsent)], 'nothing'],
+  ['readings that are refused',          'create', [...times(4, unsent), ...times(9, unread), ...times(4, unsent)], 'nothing'],
   ['nothing that was sent in between',   'create', [...times(4, unsent), stale, held, unsent], 'run'],
   ['four strangers',                     'create', times(4, refused(404)), 'nothing'],
   ['five strangers',                     'create', times(5, refused(404)), 'part'],
