@@ -68,6 +68,7 @@ import {
   observePerson,
   passOver,
   proveListing,
+  sayUnproven,
   readReset,
   sortListed,
 } from './observe/observe-platform.ts';
@@ -311,7 +312,9 @@ async function observeAll(found: RunResults): Promise<void> {
   await sideBySide(found, {
     async contact() {
       if (!contacts || !first) return;
-      keepListing('contact', await proveListing(run, contacts, { first, breaker }));
+      const listing = await proveListing(run, contacts, { first, breaker });
+      keepListing('contact', listing);
+      if (!listing.complete) found.notes.push(sayUnproven(first));
     },
   });
 }

@@ -91,6 +91,14 @@ export async function proveListing(
   return { ...listing, endedAt, complete, size: staging.countObserved(kind) };
 }
 
+/** States that the list did not show all contacts that the platform counts, and what follows. */
+export function sayUnproven({ claim: { total } }: FirstPass): Problem {
+  const reason =
+    `the platform counts ${counted(total, 'contact')}, and its list did not show all of them: only ` +
+    'a contact that is asked for by its id counts as deleted, and no approval ends with this run';
+  return { code: 'note', reason, fix: 'if every run says so, ask the provider of the platform' };
+}
+
 /** Indexes what the first pass has found, in short steps, so that nothing waits long. */
 export async function sortListed(run: RunContext): Promise<void> {
   const { staging, ranges, stage } = run.snapshot;
