@@ -105,7 +105,9 @@ test('a list that counts fewer contacts than the organization has is not complet
   now.retrieve = refusal(500);
   const { certificate, reasons } = await stage.sync();
   expect(certificate.platform).toBe(false);
-  expect(reasons).toContainEqual(expect.stringContaining('the platform counts 3 contacts, and its'));
+  expect(reasons).toContainEqual(
+    expect.stringContaining('the platform counts 3 contacts, and its'),
+  );
 });
 
 test('a contact that is found joins the listing, and completes it', async () => {
