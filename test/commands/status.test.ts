@@ -158,6 +158,31 @@ describe('status', () => {
     expect(await attentionOf(world)).toEqual([]);
   });
 
+  test('tells since when runs fail, from the first one that did', async () => {
+    const world = await mirrored({ kinds: ['contact', 'template'] });
+    await world.call('sync');
+    refusing(world, 403);
+    const failingNow = async () => {
+      await world.call('sync', '--only', 'contacts');
+      const { failedRuns, attention } = (await world.call('status', '--json')).json;
+      const { since, text } = attention.at(-1);
+      return { ...failedRuns[0].failing, ended: failedRuns[0].endedAt, said: since, text };
+    };
+    const first = await failingNow();
+    expect(first).toMatchObject({ runs: 1, since: first.ended, said: first.ended });
+    await world.call('sync', '--only', 'templates');
+    await failingNow();
+    const third = await failingNow();
+    expect(third).toMatchObject({ runs: 3, since: first.ended, said: first.ended });
+    expect(third.text).toMatch(/^the last 3 full runs, since \S+Z \(\d+ s\), failed: the platform/);
+  });
+
+  test('asks nobody to run a paused mirror that has never been loaded', async () => {
+    const world = await mirrored();
+    await world.call('pause', '--reason', 'the export is not ready');
+    expect(await attentionOf(world)).toEqual(['paused']);
+  });
+
   test('a run in progress hides no failure', async () => {
     const world = await mirrored();
     await world.call('sync');
@@ -436,7 +461,7 @@ test('each mirror has a row, the worst first, with what to do', async () => {
     /^strict +Needs attention +1 +\d+ s ago +changes await approval, for \d+ s$/,
   );
   expect(fix).toContain(`crm-mirror plan -c ${join(folder, 'strict.yaml')}\``);
-  expect(last).toMatch(/^calm +In sync +\d+ s ago$/);
+  expect(last).toMatch(/^calm +In sync +\d+ s ago +no worker serves it$/);
   writeFileSync(join(folder, 'odd.yaml'), 'mirror: odd');
   const { code, json } = await status('--json');
   expect(code).toBe(1);

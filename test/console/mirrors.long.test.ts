@@ -15,6 +15,7 @@ async function three() {
   await failed.call('sync');
   refusing(failed, 403);
   await failed.call('sync');
+  await failed.call('sync');
   await first.call('sync', '--fast');
   return { well, failed, first };
 }
@@ -27,7 +28,7 @@ test('an operator sees the worst first, finds a person in all of them, and pause
   const rows = page.locator('tbody tr');
   expect(await rows.locator('th').allInnerTexts()).toEqual(['failed', 'first', 'well']);
   expect(await rows.nth(0).innerText()).toMatch(
-    /Needs attention[^]*the last run failed, for \d+ s/,
+    /Needs attention[^]*2 runs failed, for \d+ s: the platform does not allow this API key/,
   );
   expect(await faultsOf(page)).toEqual([]);
 
@@ -146,6 +147,9 @@ test('what has happened since yesterday is in the order of time, a run a line th
   expect(await fresh.innerText()).toMatch(/^first\s+Paused\s/);
   const broken = page.getByRole('row', { name: 'failed' }).first();
   expect(await broken.innerText()).toMatch(/^failed[^]*Paused, and needs attention/);
+  // It is counted among the paused ones, too, and found there.
+  await page.getByRole('link', { name: '3 Paused' }).click();
+  expect(await broken.count()).toBe(1);
   await page.goto('/since');
   expect((await items.allInnerTexts()).slice(0, 3).join()).toMatch(
     /(.*paused the mirror: maintenance.*){3}/s,

@@ -16,8 +16,8 @@ import type { ConsoleMirror } from '../view/console-mirror.ts';
 import {
   fleetSections,
   shownFleet,
-  countStates,
   fixOf,
+  isIn,
   mirrorsSections,
   readListed,
   type ShownMirror,
@@ -78,11 +78,12 @@ export async function showMirrors(
   }
   const { state, name } = filters.parse(request.query);
   const named = seen.filter(({ config }) => config.mirror.includes(name.trim().toLowerCase()));
-  const shown = named.filter((one) => state === '' || stateOf(one) === state);
+  const shown = named.filter((one) => state === '' || isIn(one, state));
   const link = (is: string): string => `/?${new URLSearchParams({ state: is, name }).toString()}`;
-  const counts = countStates(named).map(
-    ([is, n]) => [n, mirrorStates[is], link(is), is === state] as const,
-  );
+  const counts = Object.entries(mirrorStates).flatMap(([is, words]) => {
+    const n = named.filter((one) => isIn(one, is)).length;
+    return n === 0 ? [] : [[n, words, link(is), is === state] as const];
+  });
   const stopped: Section = {
     title: 'Files that cannot be used: their mirrors are stopped',
     lines: refused.flatMap(({ file, why }) =>

@@ -50,6 +50,7 @@ const columns =
 /** Whether the run was the first to plan what it holds; a plan keeps when it was made first. */
 const holdsMore = `exists (select 1 from held_plan p
   where p.plan in (run.plan, run.summary ->> '$.heldAs') and p.at >= run.started_at)`;
+const covers = `coalesce(summary ->> '$.only', @type) = @type`;
 const newestFirst = 'order by number desc, started_at desc, id desc';
 
 /** Records when runs start and how they end. */
@@ -76,6 +77,13 @@ export function runsIn(db: Statements) {
     finish: db.run<{ id: string; status: string; plan: string; summary: string; at: number }>(
       `update run set status = @status, plan = @plan, summary = @summary, ended_at = @at
        where id = @id`,
+    ),
+    /** Counts the failed runs of a mode since one ended well that covered this record type. */
+    failing: db.one<{ mode: string; type: string }, { n: number; since: number }>(
+      `select count(*) n, min(ended_at) since from run
+       where mode = @mode and status = 'failed' and ${covers} and number > coalesce((
+         select number from run where mode = @mode and status in ('done', 'rejected', 'held')
+           and ${covers} order by number desc limit 1), 0)`,
     ),
     drop: db.run<[id: string]>('delete from run where id = ?'),
     get: db.one<[id: string], KeptRun>(`select ${columns} from run where id = ?`),

@@ -122,6 +122,8 @@ export interface Attention {
   fix: string;
   /** Since when, if that is known. */
   since: string | null;
+  /** When what has failed since then failed for the last time, if that is known. */
+  lastAt?: string | null;
   /** Reported daily instead of once, because it changes without waiting for a person. */
   isDaily?: true;
 }
@@ -307,31 +309,39 @@ const alertCodes = {
 } as const;
 
 /** A run in progress, or of the other record type, changes no line of a run that failed. */
-function runLines({ proven, lastRuns, failedRuns, alerts, lease, at }: CurrentStatus): Attention[] {
+function runLines(standing: CurrentStatus): Attention[] {
+  const { proven, lastRuns, failedRuns, alerts, lease, at, paused } = standing;
   const { full, fast } = lastRuns;
   const found: Attention[] = [];
   if (proven?.stale) {
     const text = `the last full run that ended well began ${ago(proven.startedAt, at)} ago`;
     const fix = '`crm-mirror runs` lists the runs since';
     found.push({ code: 'stale', text, fix, since: proven.startedAt });
-  } else if (!proven && full?.status !== 'running') {
+  } else if (!proven && full?.status !== 'running' && !paused) {
     const text = 'no full run that ended well is recorded';
     found.push({ code: 'never_proven', text, fix: 'run `crm-mirror sync`', since: null });
   }
-  for (const { run, mode, startedAt, endedAt, reasons } of failedRuns) {
+  for (const { run, mode, startedAt, endedAt: lastAt, reasons, failing } of failedRuns) {
     const why = reasons[0] ?? 'no reason is recorded';
+    const { runs, since } = failing;
+    const which =
+      runs > 1
+        ? `the last ${runs} ${mode} runs, since ${since} (${ago(since, at)}),`
+        : `the last ${mode} run (${ago(startedAt, at)} ago)`;
     found.push({
       code: 'run_failed',
-      text: `the last ${mode} run (${ago(startedAt, at)} ago) failed: ${why}`,
+      text: `${which} failed: ${why}`,
       fix: `\`crm-mirror runs ${run}\` shows what it did`,
-      since: endedAt,
+      since,
+      lastAt,
     });
   }
   // The last full run counts, and the last fast run if no full run followed it.
   const last = full ? [full] : [];
   if (fast && fast.startedAt >= (full?.startedAt ?? '')) last.push(fast);
   for (const { status, mode, startedAt, endedAt } of last) {
-    if (status !== 'interrupted' || lease.held) continue;
+    // A pause that ends says so, and may have stopped the run.
+    if (status !== 'interrupted' || lease.held || paused) continue;
     const how =
       endedAt === null
         ? 'has not written down that it ended: it was killed, or could write no more'
@@ -488,8 +498,9 @@ export function outageLines(outages: readonly ToldOutage[], at: string): Attenti
     });
 }
 
-/** Returns why something cannot be reached now; undefined if that is not the cause. */
-export function outageReason({ outages }: CurrentStatus, code: string): string | undefined {
+/** Returns why runs fail, or what cannot be reached now; undefined if that is not the cause. */
+export function shortReason({ outages, failedRuns }: CurrentStatus, code: string) {
+  if (code === 'run_failed') return failedRuns[0]?.reasons[0];
   return outages.find(({ part, endedAt }) => endedAt === null && outageWords[part].code === code)
     ?.reason;
 }
@@ -508,9 +519,7 @@ export function isExplained(outages: readonly ToldOutage[], failedAt: string): b
 export function unexplained({ outages }: CurrentStatus, all: readonly Attention[]): Attention[] {
   const ends = ['disk', 'key', 'platform', 'contacts'];
   const going = outages.filter(({ part, endedAt }) => endedAt === null && ends.includes(part));
-  return all.filter(
-    ({ code, since }) => code !== 'run_failed' || since === null || !isExplained(going, since),
-  );
+  return all.filter(({ lastAt = null }) => lastAt === null || !isExplained(going, lastAt));
 }
 
 /** A run ends some time after what made it fail. */

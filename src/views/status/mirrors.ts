@@ -16,6 +16,7 @@ import {
   numbers,
   present,
   type Section,
+  type Span,
   type TableRow,
   type Text,
 } from '../sections.ts';
@@ -25,8 +26,8 @@ import {
   attentionOf,
   causes,
   outageLines,
-  outageReason,
   rank,
+  shortReason,
   unexplained,
   unreadable,
   worstFirst,
@@ -127,10 +128,9 @@ export function sortMirrors<One extends Standing>(mirrors: readonly One[]): One[
   );
 }
 
-/** Returns how many mirrors are in each state that any is in, worst first. */
-export function countStates(mirrors: readonly Standing[]): [MirrorState, number][] {
-  const states = Map.groupBy(sortMirrors(mirrors), stateOf);
-  return [...states].map(([state, all]) => [state, all.length]);
+/** Returns whether a mirror counts among those in a state; a paused one may need attention, too. */
+export function isIn(one: Standing, state: string): boolean {
+  return stateOf(one) === state || (state === 'paused' && one.status.paused !== null);
 }
 
 /**
@@ -175,18 +175,23 @@ export function fixOf(one: Standing): string {
 }
 
 /** The shortest words for what is wrong, and since when. */
-function causeWords(one: Standing): Text {
-  const { status } = one;
+function causeWords(one: ShownMirror): Text {
+  const { status, config } = one;
   const [worst, ...others] = unexplained(status, one.attention);
   if (!worst || stateOf(one) === 'first') {
-    return listed(
-      exceptionLinks(status).map(({ page, text }) => ({ page: `${status.mirror}/${page}`, text })),
-    );
+    // No worker has ever run its schedule.
+    const isUnserved = config.schedule !== undefined && status.worker === null;
+    const links = exceptionLinks(status).map(({ page, text }): Span => {
+      return { page: `${status.mirror}/${page}`, text };
+    });
+    return listed([...links, ...(isUnserved ? ['no worker serves it'] : [])]);
   }
-  const words = causes[worst.code]?.[1];
+  const { runs = 1 } = status.failedRuns[0]?.failing ?? {};
+  const several = worst.code === 'run_failed' && runs > 1 ? `${runs} runs failed` : undefined;
+  const words = several ?? causes[worst.code]?.[1];
   if (words === undefined) return worst.text;
   const since = worst.since === null ? '' : `, for ${ago(worst.since, status.at)}`;
-  const reason = outageReason(status, worst.code);
+  const reason = shortReason(status, worst.code);
   const why = reason === undefined ? '' : `: ${reason}`;
   return `${words}${since}${why}${others.length === 0 ? '' : ` (and ${others.length} more)`}`;
 }

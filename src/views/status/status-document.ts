@@ -81,7 +81,7 @@ export function currentStatusOf(seen: Seen) {
     /** The last full run that completed successfully; null if none is known. */
     proven: read?.proven ?? null,
     lastRuns: read?.lastRuns ?? { full: null, fast: null },
-    /** The last runs of a record type that have ended, if they failed. */
+    /** The last runs of a record type that have ended, if they failed; how many in a row. */
     failedRuns: read?.failedRuns ?? [],
     ...healthOf(file, now),
     /** The thresholds of the configuration that the last runs have crossed. */
@@ -235,21 +235,24 @@ function readRuns(snapshot: Snapshot, { config, leased, now }: Seen) {
     .filter(({ endedAt, status }) => endedAt !== null && status !== 'interrupted')
     .map((run) => ({ run, only: onlyIn(run) }));
   // The last full run of each record type, and its last fast run if no full run followed it.
-  const latest = new Map<string, KeptRun>();
+  const latest = new Map<string, KeptRun & { type: string }>();
   const { contacts, templates } = config;
   for (const type of [...(contacts ? ['contacts'] : []), ...(templates ? ['templates'] : [])]) {
     const own = ended.filter(({ only }) => only === null || only === type);
     const full = own.find(({ run }) => run.mode === 'full')?.run;
     const fast = own.find(({ run }) => run.mode === 'fast')?.run;
-    if (full) latest.set(full.id, full);
-    if (fast && isLater(fast, full)) latest.set(fast.id, fast);
+    if (full) latest.set(full.id, { ...full, type });
+    if (fast && isLater(fast, full)) latest.set(fast.id, { ...fast, type });
   }
   const failed = [...latest.values()].filter(({ status }) => status === 'failed');
   const proven = runs.proven();
   return {
     proven: proven ? tellProof(proven, config, now) : null,
     lastRuns: { full: last('full'), fast: last('fast') },
-    failedRuns: failed.map((run) => tellRun(run, isRunning)),
+    failedRuns: failed.map((run) => {
+      const { n = 1, since = null } = runs.failing({ mode: run.mode, type: run.type }) ?? {};
+      return { ...tellRun(run, isRunning), failing: { runs: n, since: instantOrNull(since) } };
+    }),
     alerts: alertsIn(snapshot, config),
   };
 }

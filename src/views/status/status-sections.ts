@@ -278,8 +278,7 @@ export function stateWord(
   };
   // A pause begins no run, and ends none unless it is told to.
   const halted = running ? 'Paused, a run still sends' : 'Paused';
-  // A new mirror that is paused has no run to show for it.
-  if (paused && attention.every(({ code }) => /^(paused|never_proven)$/.test(code)))
+  if (paused && attention.every(({ code }) => code === 'paused'))
     return say('paused', 'busy', halted, halted);
   // A snapshot that is away may be lost, unless the first run is just making it.
   const isFirst = attention.every(

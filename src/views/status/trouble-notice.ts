@@ -83,8 +83,7 @@ export function foundIn(standing: CurrentStatus): Found[] {
     }),
     ...attentionOf(without).map((one) => ({
       ...one,
-      isExplained:
-        one.code === 'run_failed' && one.since !== null && isExplained(standing.outages, one.since),
+      isExplained: Boolean(one.lastAt) && isExplained(standing.outages, one.lastAt ?? ''),
     })),
   ];
 }
