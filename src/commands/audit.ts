@@ -147,8 +147,11 @@ async function verify({ flags }: Called<typeof verifyOptions>, shell: Shell): Pr
     const found = verifyLog(log, { known, kept, trusted });
     const { mirror } = seen.config;
     const code = exitCode(found.faults.length === 0 ? 'done' : 'failed');
-    const document = { mirror, log: log.id, whole: found.faults.length === 0, ...found };
-    return { document, sections: [verificationSection(`The audit log of ${mirror}`, found)], code };
+    const awaiting = seen.snapshot?.unaudited.count() ?? 0;
+    const whole = found.faults.length === 0;
+    const document = { mirror, log: log.id, whole, ...found, awaiting };
+    const section = verificationSection(`The audit log of ${mirror}`, document);
+    return { document, sections: [section], code };
   });
 }
 

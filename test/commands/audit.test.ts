@@ -246,10 +246,15 @@ describe('a log that cannot be written', () => {
     expect(world.shown(bob)).toEqual({ ch_news: 'opt_in' });
     const { json } = await world.call('status', '--json');
     expect(json.memory.auditFault).toContain('cannot be written (the disk is full)');
+    const verified = await world.call('audit', 'verify', '--json');
+    expect(verified).toMatchObject({ code: 0, json: { whole: true, entries: 4, awaiting: 1 } });
+    const { out } = await world.call('audit', 'verify');
+    expect(out).toContain('4 entries, 1 to 4. 1 more awaits being written by the next run.');
     tamper(logOf(world), 'drop trigger failing');
     await world.call('sync');
     expect((await world.call('status', '--json')).json.memory.auditFault).toBeNull();
     expect(await shown(world, bob)).toMatchObject([{ op: 'create', outcome: 'acked' }]);
-    expect((await world.call('audit', 'verify')).code).toBe(0);
+    const { json: drained } = await world.call('audit', 'verify', '--json');
+    expect(drained).toMatchObject({ whole: true, entries: 6, awaiting: 0 });
   });
 });

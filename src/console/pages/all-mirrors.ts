@@ -4,10 +4,10 @@ import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { dayText, instant } from '../../compose/output/format-values.ts';
-import { isVerified } from '../../views/audit/log-verification.ts';
+import { awaitingWords, isVerified } from '../../views/audit/log-verification.ts';
 import { happenedSection, readHappened } from '../../views/status/what-happened.ts';
 import { html, type Html, sectionsHtml } from '../../views/render/html.ts';
-import { names, numbers, type Text } from '../../views/sections.ts';
+import { names, numbers, present, type Span, type Text } from '../../views/sections.ts';
 import type { User } from '../access/access-rules.ts';
 import type { ConsoleMirror } from '../view/console-mirror.ts';
 import { readerOf } from '../view/console-text.ts';
@@ -106,16 +106,18 @@ export async function showLogs(
     const link = { page: mirror, text: mirror };
     const { answer, startedAt, endedAt = 0 } = jobs.get('audit') ?? {};
     if (startedAt === undefined) return [link, '', '', { tone: 'quiet', text: 'not verified yet' }];
-    if (!answer) return [link, '', '', { tone: 'busy', text: 'is verified' }];
+    if (!answer) return [link, '', '', { tone: 'busy', text: 'being verified' }];
     const found = documentIn(answer, isVerified);
     if (Array.isArray(found)) return [link, '', '', found.join(' ')];
-    const { entries, provenUpTo, faults } = found;
+    const { entries, provenUpTo, faults, awaiting = 0 } = found;
     const [fault] = faults;
     const is: Text = fault
       ? { tone: 'bad', text: `not as it was written: entry ${fault.seq}: ${fault.what}` }
       : { tone: 'good', text: 'whole' };
     const until = provenUpTo === 0 ? 'nothing' : `entry ${withCommas(provenUpTo)}`;
-    return [link, withCommas(entries), until, [is, ` ${instant(endedAt)}`]];
+    const left = awaiting > 0 && { tone: 'busy', text: awaitingWords(awaiting) } as const;
+    const result = present<Span>(is, ' ', left, left && ' ', instant(endedAt));
+    return [link, withCommas(entries), until, result];
   });
   const columns = [names('Mirror'), numbers('Entries'), 'Proven up to', 'Result'];
   const button = html`<button>Verify the logs of ${counted(mirrors.length, 'mirror')}</button>`;

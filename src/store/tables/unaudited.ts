@@ -94,6 +94,7 @@ export function unauditedIn(db: Statements) {
          c.run, c.kind, c.op, c.part, c.why, c.approved
        from unaudited u left join change c on c.seq = u.change order by u.id limit ?`,
     ),
+    count: db.number<[]>('select count(*) from unaudited'),
     newestEntries: db.values<[count: number], string>(
       'select entry from unaudited where entry is not null order by id desc limit ?',
     ),

@@ -169,13 +169,16 @@ function isSame(shown: unknown, expected: unknown): boolean {
 }
 
 /** Returns whether what a process of this program has printed is the result of a verification. */
-export function isVerified(value: unknown): value is Verification {
+export function isVerified(value: unknown): value is Verified {
   return typeof value === 'object' && value !== null && 'provenUpTo' in value;
 }
 
+/** `awaiting`: how many entries the snapshot still has for the log; nothing of them is proven. */
+type Verified = Verification & { awaiting?: number };
+
 /** Returns the verdict, and what it is based on. `what` names what was verified. */
-export function verificationSection(what: string, found: Verification, whole = 'whole') {
-  const { faults, entries, first, last, keys, signedUpTo, provenUpTo } = found;
+export function verificationSection(what: string, found: Verified, whole = 'whole') {
+  const { faults, entries, first, last, keys, signedUpTo, provenUpTo, awaiting = 0 } = found;
   const rest = counted(last - signedUpTo, 'entry', 'entries');
   let signed =
     signedUpTo === last
@@ -189,6 +192,7 @@ export function verificationSection(what: string, found: Verification, whole = '
         : `signed; entries ${first} to ${provenUpTo} are proven`;
   }
   const range = entries === 0 ? '' : `, ${first} to ${last}`;
+  const left = awaiting === 0 ? '' : ` ${awaitingWords(awaiting)}.`;
   const verdict =
     faults.length === 0 ? `✓ ${what} is ${whole}` : `✗ ${what} is not as it was written`;
   const facts: [name: string, value: Text][] = [
@@ -199,7 +203,12 @@ export function verificationSection(what: string, found: Verification, whole = '
       { tone: 'bad', text: fault },
     ]),
   ];
-  return { title: `${verdict}: ${counted(entries, 'entry', 'entries')}${range}.`, facts };
+  return { title: `${verdict}: ${counted(entries, 'entry', 'entries')}${range}.${left}`, facts };
+}
+
+/** Says how many entries are in the snapshot only: 236 more await being written by the next run */
+export function awaitingWords(n: number): string {
+  return `${withCommas(n)} more ${n === 1 ? 'awaits' : 'await'} being written by the next run`;
 }
 
 /** Returns the same of an export. `kept` is an end that is known from elsewhere. */
