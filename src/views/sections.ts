@@ -11,6 +11,8 @@ export type Tone = 'good' | 'busy' | 'bad' | 'quiet';
 export type Span =
   | string
   | { tone: Tone; text: string }
+  /** When something happened, among others of one minute: a browser shows the second, too. */
+  | { moment: string }
   /** What decides among other facts. */
   | { strong: string }
   /** The id of a channel; a browser shows its name. */

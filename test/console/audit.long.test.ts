@@ -1,10 +1,34 @@
 /** The audit log, looked into in a real browser. */
 import { expect, test } from 'vitest';
-import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
+import { ann, bob, mirrored, tamper } from '../support/commands/mirrored-contacts.ts';
 import { faultsOf, look, startConsole } from '../support/console/running-console.ts';
 
 const named = { channels: [{ id: 'ch_news', name: 'Newsletter', subscription: 'news' }] };
 const guards = { optIns: { percent: 0, floor: 1 } };
+
+/**
+ * What somebody decides while a run sends is in the log between its writes, as the run moves both
+ * there.
+ */
+test('a decision between the writes of a run is a line of its own, and each has the second', async () => {
+  const world = await approved();
+  const between = 'select max(seq) from audit where body like \'["w"%\'';
+  tamper(
+    `${world.path}-memory`,
+    `update audit set body = json_array('decision', body ->> 1,
+    'pause', 'anna') where seq = (${between}) - 30`,
+  );
+  const running = await startConsole([world.file]);
+  const { page } = await look(running);
+  await page.goto('/m/world/audit');
+  const lines = await page.locator('.timeline > li').allInnerTexts();
+  expect(lines).toEqual([
+    expect.stringMatching(/^anna paused the mirror \d+ \w+ \d{4}, \d\d:\d\d:\d\d \w+, entry \d+$/),
+    expect.stringMatching(/^full run \w+-\w+, asked for by .*\b59 writes$/s),
+    expect.stringMatching(/^ben approved changes/),
+    expect.stringMatching(/^full run \w+-\w+, asked for by .*\b2 writes$/s),
+  ]);
+});
 
 /** A mirror in which Ben has approved one of two parts of a plan, and a run has made it. */
 async function approved() {
@@ -37,6 +61,16 @@ test('an approval says what it allowed, and is found by the plan, by its user an
   for (const query of [`plan=${plan}`, `plan=${part}`, 'by=ben', `from=${today}&to=${today}`, '']) {
     await page.goto(`/m/world/audit?${query}`);
     await page.getByText(sentence).waitFor();
+  }
+  for (const [query, runs] of [
+    [`plan=${plan}`, [60]],
+    [`plan=${part}`, [60]],
+    [`from=${today}&to=${today}`, [60, 2]],
+    ['show=decisions', []],
+  ] as const) {
+    await page.goto(`/m/world/audit?${query}`);
+    const lines = await page.locator('.timeline > li', { hasText: / run \d+T/ }).allInnerTexts();
+    expect(lines).toEqual(runs.map((n) => expect.stringMatching(`${n} writes`)));
   }
   for (const query of ['plan=0123456789abcdef', 'by=eve', 'from=2031-01-01', 'to=2020-01-01']) {
     await page.goto(`/m/world/audit?${query}`);

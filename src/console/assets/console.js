@@ -1,15 +1,18 @@
 // What moves in the console: parts of a page that the server sends anew, and plots.
 'use strict';
 
-const localTime = new Intl.DateTimeFormat('en-GB', {
+const timeParts = {
   ...{ day: 'numeric', month: 'short', year: 'numeric' },
   ...{ hour: '2-digit', minute: '2-digit', timeZoneName: 'short' },
-});
+};
+const localTime = new Intl.DateTimeFormat('en-GB', timeParts);
+const localMoment = new Intl.DateTimeFormat('en-GB', { ...timeParts, second: '2-digit' });
 
 /** Shows each time in the reader's own time zone; its title is the time in UTC. */
 function showLocalTimes(area) {
   for (const time of area.querySelectorAll('time[datetime]')) {
-    time.textContent = localTime.format(new Date(time.dateTime));
+    const format = 'seconds' in time.dataset ? localMoment : localTime;
+    time.textContent = format.format(new Date(time.dateTime));
   }
 }
 showLocalTimes(document);

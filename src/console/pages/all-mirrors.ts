@@ -115,7 +115,7 @@ export async function showLogs(
       ? { tone: 'bad', text: `not as it was written: entry ${fault.seq}: ${fault.what}` }
       : { tone: 'good', text: 'whole' };
     const until = provenUpTo === 0 ? 'nothing' : `entry ${withCommas(provenUpTo)}`;
-    const left = awaiting > 0 && { tone: 'busy', text: awaitingWords(awaiting) } as const;
+    const left = awaiting > 0 && ({ tone: 'busy', text: awaitingWords(awaiting) } as const);
     const result = present<Span>(is, ' ', left, left && ' ', instant(endedAt));
     return [link, withCommas(entries), until, result];
   });

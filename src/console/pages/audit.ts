@@ -1,6 +1,6 @@
 /**
- * Shows the audit log: decisions and runs, the newest first, with the writes of a run in one line
- * that unfolds, by user, plan and date; or all entries about one person. Verifies the log.
+ * Shows the audit log: decisions and runs, the newest first, with the writes of each run in its
+ * line, by user, plan and date; or all entries about one person. Verifies the log.
  */
 import { counted } from '../../domain/values/counted.ts';
 import type { AuditLog } from '../../store/memory/audit-log.ts';
@@ -13,6 +13,7 @@ import {
   isBy,
   pendingDecisions,
 } from '../../views/audit/entry-document.ts';
+import { awaitingWords } from '../../views/audit/log-verification.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
 import { statusWords } from '../../views/status/run-sections.ts';
 import { html, type Html, prose, sectionsHtml } from '../../views/render/html.ts';
@@ -99,20 +100,21 @@ function entriesOf(request: PageRequest, { snapshot, names: known }: Seen, log: 
   const key = snapshot && personIn(snapshot, query['person'] ?? '');
   const person = key === undefined ? undefined : log.people.find(key);
   const type = query['show'] === 'decisions' ? 'decision' : undefined;
-  const which = { type, by, plan, from, to: to && to + dayMs, before: end, count: shown + 1 };
+  const which = { by, plan, from, to: to && to + dayMs, before: end, count: shown + 1 };
+  const isAll = type === undefined && by === undefined && plan === undefined;
+  const ofRuns = log.writesOfRuns(plan);
   const rows =
     key === undefined
-      ? log.noWrites(which)
-      : (person ? log.about(person.id) : []).filter(({ seq }) => seq < end).toReversed();
+      ? [
+          ...log.noWrites({ ...which, type, runs: ofRuns.runs }),
+          ...(isAll ? log.loneWrites(which) : []),
+        ]
+      : (person ? log.about(person.id) : []).filter(({ seq }) => seq < end);
+  rows.sort((one, other) => other.seq - one.seq);
   const documentOf = documentsOf(log);
   const reader = readerOf(request, snapshot);
   const item = (entry: EntryDocument, more: Html | '' = '') =>
     html`<li>${sectionsHtml([entrySection(entry, { isNamed: true })], reader)} ${more}</li>`;
-  const isPlain = key === undefined && by === undefined && plan === undefined;
-  const writes = ({ seq }: StoredEntry) =>
-    isPlain && type === undefined
-      ? writesOf(request, log, seq, (row) => item(documentOf(row)))
-      : '';
   const isAbout = ({ about, plan: whole }: EntryDocument) => [about, whole].includes(plan);
   // They have no place among the others before a run moves them to the log.
   const waiting = snapshot && end === Number.MAX_SAFE_INTEGER && key === undefined;
@@ -121,6 +123,7 @@ function entriesOf(request: PageRequest, { snapshot, names: known }: Seen, log: 
     const isThen = at >= (from ?? 0) && at < (to ?? Number.MAX_SAFE_INTEGER) + dayMs;
     return isThen && (!by || isBy(entry, by)) && (!plan || isAbout(entry));
   });
+  const awaiting = waiting ? snapshot.unaudited.count() : 0;
   const listed = rows.slice(0, shown);
   const last = listed.at(-1)?.seq ?? 0;
   const none = html`<p class="quiet">No entry.</p>`;
@@ -132,6 +135,7 @@ function entriesOf(request: PageRequest, { snapshot, names: known }: Seen, log: 
           Entries about <a href="${personLink(request, snapshot, key ?? '')}">${who}</a> only.
         </p>`
   }
+  ${awaiting > 0 && html`<p class="quiet">${awaitingWords(awaiting)}.</p>`}
   ${
     listed.length + pending.length === 0
       ? none
@@ -139,7 +143,9 @@ function entriesOf(request: PageRequest, { snapshot, names: known }: Seen, log: 
           ${pending.map((entry) => item(entry))}
           ${listed.map((row) => {
             const entry = documentOf(row);
-            return item(entry, html`${outcomeOf(entry, snapshot)} ${writes(row)}`);
+            if (entry.type !== 'run') return item(entry);
+            const writes = writesOf(request, ofRuns, row.seq, (one) => item(documentOf(one)));
+            return item(entry, html`${outcomeOf(entry, snapshot)} ${writes}`);
           })}
         </ol>`
   }
@@ -147,38 +153,34 @@ function entriesOf(request: PageRequest, { snapshot, names: known }: Seen, log: 
 }
 
 /** Returns how the run that an entry is about has ended: the log says only that it began. */
-function outcomeOf({ type, ...entry }: EntryDocument, snapshot: Seen['snapshot']): Html | '' {
-  const run = type === 'run' ? snapshot?.runs.get(String(entry['id'])) : undefined;
+function outcomeOf(entry: EntryDocument, snapshot: Seen['snapshot']): Html | '' {
+  const run = snapshot?.runs.get(String(entry['id']));
   return run ? html`<small class="quiet">${statusWords({ ...run, only: null })}</small>` : '';
 }
 
-/** Returns the line of the writes that follow an entry, and some of them if it is unfolded. */
+/** Returns the line of the writes of a run, or of those that a plan approved, which may unfold. */
 function writesOf(
   request: PageRequest,
-  log: AuditLog,
-  seq: number,
+  all: ReturnType<AuditLog['writesOfRuns']>,
+  run: number,
   show: (row: StoredEntry) => Html,
 ) {
-  const n = log.writesAfter(seq);
+  const n = all.count(run);
   if (n === 0) return '';
   const { open, after } = request.query;
+  const id = `writes-${run}`;
   const words = counted(n, 'write');
-  if (open !== `${seq}`) {
-    const href = withQuery(request, { open: `${seq}`, after: undefined });
-    return html`<p><a id="writes-${seq}" href="${href}#writes-${seq}">${words}</a></p>`;
+  if (open !== `${run}`) {
+    const href = withQuery(request, { open: `${run}`, after: undefined });
+    return html`<p><a id="${id}" href="${href}#${id}">${words}</a></p>`;
   }
-  const begin = Math.max(seq, Math.trunc(Number(after)) || 0);
-  const rows: StoredEntry[] = [];
-  for (const row of log.entries(begin)) {
-    if (rows.length === shown || row.seq > seq + n) break;
-    rows.push(row);
-  }
-  const next = begin + shown < seq + n;
-  return html`<details open id="writes-${seq}">
+  const rows = all.after(run, Math.trunc(Number(after)) || 0, shown + 1);
+  const next = rows.length > shown && { after: `${rows[shown - 1]?.seq}` };
+  return html`<details open id="${id}">
     <summary>${words}</summary>
     <ol class="timeline">
-      ${rows.map(show)}
+      ${rows.slice(0, shown).map(show)}
     </ol>
-    ${pageLinks(request, [next && ['Next writes', { after: `${begin + shown}` }]])}
+    ${pageLinks(request, [next && ['Next writes', next]])}
   </details>`;
 }

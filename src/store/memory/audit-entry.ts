@@ -120,24 +120,27 @@ export type RunEntry = z.infer<typeof run>;
 export type DecisionEntry = z.infer<typeof decision>;
 export type WriteEntry = z.infer<typeof write>;
 
-/** The fields of each type, by the tag under which it is stored. The most frequent is short. */
+/** The most frequent tag is short. */
+const tagOf = (type: AuditEntry['type']): string => (type === 'write' ? 'w' : type);
+
+/** The fields of each type, by the tag under which it is stored. */
 const tags = new Map(
   entries.map(({ shape }) => {
     const type = shape.type.value;
-    return [type === 'write' ? 'w' : type, { type, names: Object.keys(shape) }];
+    return [tagOf(type), { type, names: Object.keys(shape) }];
   }),
 );
 
 /** The SQL of a field of the entry in a column `body`. */
 export function fieldSql(type: AuditEntry['type'], field: string): string {
-  const place = tags.get(type)?.names.indexOf(field) ?? -1;
+  const place = tags.get(tagOf(type))?.names.indexOf(field) ?? -1;
   if (place < 0) throw new Error(`${type} has no field ${field}`);
   return `body ->> ${place}`;
 }
 
 /** The text that is stored and hashed. It ends before the trailing nulls. */
 export function encodeEntry(entry: AuditEntry): string {
-  const tag = entry.type === 'write' ? 'w' : entry.type;
+  const tag = tagOf(entry.type);
   const byName: Record<string, unknown> = { ...entry };
   const values = (tags.get(tag)?.names ?? []).map((name) => byName[name] ?? null);
   const stated = values.slice(1, values.findLastIndex((value) => value !== null) + 1);

@@ -67,17 +67,37 @@ export const auditTables = `
 /** Selects all entries but writes, which are nearly all: an SQL condition with an index. */
 const isNoWrite = `body not like '["w"%'`;
 
+/** Selects writes, by the number of the entry of their run; 0 if they name none. */
+const isWrite = (row = '') => `${row}body like '["w"%'`;
+const runSql = (row = '') =>
+  `case when json_valid(${row}body) then ${row}${fieldSql('write', 'run')} else 0 end`;
+
+/** A memory of an older version lacks it until it is opened for writing. */
+export const auditIndex = `create index if not exists audit_by_run on audit (
+  ${runSql()}) where ${isWrite()}`;
+
 /** Selects some of these entries. Times are in milliseconds since the epoch. */
 interface NoWrites {
   /** Only entries with smaller numbers. */
   before: number;
   type?: string | undefined;
+  /** A run counts as long as it wrote. */
   from?: number | undefined;
   to?: number | undefined;
   /** A part of the name of who decided or asked for it. */
   by?: string | undefined;
   /** The hash of a plan, or of a part of one. */
   plan?: string | undefined;
+  /** The numbers of runs that are selected beside those of `plan`. */
+  runs?: readonly number[] | undefined;
+  count: number;
+}
+
+/** Selects writes of the run whose entry has this number; `names`: those approved by these. */
+interface RunWrites {
+  run: number;
+  after: number;
+  names: string[] | null;
   count: number;
 }
 
@@ -113,10 +133,15 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
     // An entry that somebody has changed need not be JSON, and has to be found.
     `${entries} where ${isNoWrite} and seq < @before and case when json_valid(body) then
        (@type is null or body ->> 0 = @type)
-       and (@from is null or body ->> 1 >= @from) and (@to is null or body ->> 1 < @to)
+       and (@from is null or body ->> 1 >= @from or (
+         select wrote.body ->> 1 from audit wrote
+         where ${isWrite('wrote.')} and ${runSql('wrote.')} = +audit.seq
+         order by wrote.seq desc limit 1) >= @from)
+       and (@to is null or body ->> 1 < @to)
        and (@by is null or instr(${nameSql}, @by))
        and (@plan is null or body ->> 0 = 'decision'
-         and @plan in (${fieldSql('decision', 'about')}, ${fieldSql('decision', 'plan')}))
+         and @plan in (${fieldSql('decision', 'about')}, ${fieldSql('decision', 'plan')})
+         or seq in (select value from json_each(@runs)))
        else 1 end
      order by seq desc limit @count`,
   );
@@ -127,13 +152,37 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
       to: undefined,
       by: undefined,
       plan: undefined,
+      runs: [],
       before: Number.MAX_SAFE_INTEGER,
       count: -1,
       ...which,
     });
-  const nextNoWrite = value<[seq: number], number>(
-    `select seq from audit where ${isNoWrite} and seq > ? order by seq limit 1`,
+  const loneWrites = all<Omit<NoWrites, 'type' | 'by' | 'plan'>, StoredEntry>(
+    `${entries} where ${isWrite()} and ${runSql()} < +(select min(seq) from audit)
+       and +seq < @before and (@from is null or body ->> 1 >= @from)
+       and (@to is null or body ->> 1 < @to) order by +seq desc limit @count`,
   );
+  const ofRun = `where ${isWrite()} and ${runSql()} = @run`;
+  const countWrites = number<{ run: number }>(`select count(*) from audit ${ofRun}`);
+  const isApproved = `case when json_valid(body) then ${fieldSql('write', 'approval')} in (
+    select value from json_each(@names)) end`;
+  const writes = all<RunWrites, StoredEntry>(
+    `${entries} ${ofRun} and seq > @after and (@names is null or ${isApproved})
+     order by seq limit @count`,
+  );
+  const approved = all<{ since: number; names: string[] }, { run: number; n: number }>(
+    `select ${runSql()} run, count(*) n from audit
+     where ${isWrite()} and seq > @since and ${isApproved} group by 1`,
+  );
+  /** Returns the decisions about a plan, and the names under which writes were approved by it. */
+  const plannedAs = (hash: string) => {
+    const decided = findNoWrites({ plan: hash });
+    const names = decided.flatMap(({ body }) => {
+      const entry = entryIn(body);
+      return entry?.type === 'decision' && entry.about !== null ? [entry.about] : [];
+    });
+    return { decided, names: [...new Set([hash, ...names])] };
+  };
   const lastKey = value<[], string>('select public_key from checkpoint order by seq desc limit 1');
   const signatures = each<[], { seq: number; at: number }>(
     'select seq, at from checkpoint order by seq desc',
@@ -208,19 +257,29 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
     entriesSince: (at: number) => rows(since(at)),
     /** All entries but writes, the newest first. */
     noWrites: findNoWrites,
-    /** Counts the writes between an entry and the next one that is none. */
-    writesAfter: (seq: number): number => (nextNoWrite(seq) ?? head().seq + 1) - seq - 1,
+    /** The writes whose run has no entry, such as those of an erasure; the newest first. */
+    loneWrites,
+    /** Reads the writes of runs, by the numbers of their entries: all, or those of a plan. */
+    writesOfRuns(plan: string | undefined) {
+      const { decided = [], names = null } = plan === undefined ? {} : plannedAs(plan);
+      const since = decided.at(-1)?.seq;
+      const found = since === undefined || !names ? [] : approved({ since, names });
+      const counts = new Map(found.map(({ run, n }) => [run, n]));
+      return {
+        /** The runs with writes that the plan approved. */
+        runs: [...counts.keys()],
+        count: (run: number): number => (names ? (counts.get(run) ?? 0) : countWrites({ run })),
+        after: (run: number, after: number, count: number): StoredEntry[] =>
+          writes({ run, after, names, count }),
+      };
+    },
     about: all<[person: number], StoredEntry>(`${entries} where audit.person = ? order by seq`),
     aboutTemplate: (key: Key) => aboutTemplate(JSON.stringify(key), key),
     /** Returns the entries of the decisions about a plan, and of the writes that these approved. */
     aboutPlan(hash: string): StoredEntry[] {
-      const decided = findNoWrites({ plan: hash });
       // A write names the part of the plan that was approved.
-      const names = decided.flatMap(({ body }) => {
-        const entry = entryIn(body);
-        return entry?.type === 'decision' && entry.about !== null ? [entry.about] : [];
-      });
-      const writes = [...new Set([hash, ...names])].flatMap((name) =>
+      const { decided, names } = plannedAs(hash);
+      const writes = names.flatMap((name) =>
         mentioning(JSON.stringify(name)).filter(({ body }) => {
           const entry = entryIn(body);
           return entry?.type === 'write' && entry.approval === name;

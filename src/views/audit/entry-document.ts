@@ -188,9 +188,9 @@ export function entryParts(
     return { title, facts: about === '' ? others : [['about', about], ...others] };
   }
   if (type === 'decision') return { title: `${text(entry['what'])}${word('about')}`, facts };
-  // a run began: full, anna on mail-1
-  const which = type === 'run' ? [entry['mode'], name].filter(isText).join(', ') : '';
-  return { title: `${titles[type]}${which === '' ? '' : `: ${which}`}`, facts };
+  if (type !== 'run') return { title: titles[type], facts };
+  const asked = isText(name) ? `asked for by ${name}` : `begun by ${text(entry['by'])}`;
+  return { title: `${text(entry['mode'])} run ${text(entry['id'])}, ${asked}`, facts };
 }
 
 /** Counts what a decision was about:  (660 × create in Newsletter) */
@@ -224,19 +224,21 @@ const decided: Readonly<Record<string, string>> = {
 /** Links an entry to its run and to what it decided about. `isNamed`: with the mark. */
 export function entrySection(entry: EntryDocument, { isNamed = false } = {}): Section {
   const { seq, at, run, type, what, about } = entry;
+  const isRun = (name: string): boolean =>
+    type === 'run' ? name === 'id' || name === 'undoes' : name === 'about' && what === 'undo';
   const { title, facts } = entryParts(entry, { named: isNamed });
   const place = seq > 0 ? `entry ${seq}` : 'not in the log yet: the next run adds it';
   const linked = (name: string, value: string): Text => {
     if (run && value.endsWith(run.id)) {
       return [value.slice(0, -run.id.length), { page: `runs/${run.id}`, text: run.id }];
     }
+    if (isRun(name)) return { page: `runs/${value}`, text: value };
     if (name !== 'about' || type !== 'decision' || value !== about) return value;
-    if (what === 'undo') return { page: `runs/${value}`, text: value };
     return what === 'approve' || what === 'reject' ? { page: 'approvals', text: value } : value;
   };
   return {
     title,
-    aside: `${at}, ${place}`,
+    aside: [{ moment: at }, `, ${place}`],
     facts: facts.map(([name, value]) => [name, linked(name, value)]),
     isFolded: true,
     none: '',
@@ -252,10 +254,7 @@ const outcomes: Readonly<Record<string, string>> = {
   unknown: 'no answer',
 };
 
-const titles: Readonly<Record<EntryDocument['type'], string>> = {
-  run: 'a run began',
-  write: 'a write',
-  decision: 'a decision',
+const titles = {
   erasure: 'the key of one person was dropped',
   key: 'a new signing key took over',
   gap: 'entries before this one are lost',

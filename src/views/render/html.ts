@@ -1,6 +1,6 @@
 /** Prints sections in a browser. The template `html` escapes values, but no pieces of HTML. */
 import { html, raw } from 'hono/html';
-import { dayText, range, timeOfDay } from '../../compose/output/format-values.ts';
+import { dayText, range } from '../../compose/output/format-values.ts';
 import { visibleLine } from '../../compose/output/text-style.ts';
 import type { Key, RecordTypeName } from '../../domain/record.ts';
 import {
@@ -34,11 +34,15 @@ export function prose(text: string): Html {
   return html`${parts.map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : timed(part)))}`;
 }
 
-/** Returns a time such as 2026-01-01T10:30:05Z as people read it: 1 Jan 2026, 10:30 UTC. */
-export function timeOf(instant: string): Html {
+/**
+ * Returns a time such as 2026-01-01T10:30:05Z as people read it: 1 Jan 2026, 10:30 UTC; a moment
+ * has its second: 1 Jan 2026, 10:30:05 UTC.
+ */
+export function timeOf(instant: string, isMoment = false): Html {
   const exact = instant.replace('T', ' ').replace('Z', ' UTC');
-  const text = `${dayText(instant)}, ${timeOfDay(Date.parse(instant))}`;
-  return html`<time datetime="${instant}" title="${exact}">${text}</time>`;
+  const text = `${dayText(instant)}, ${instant.slice(11, isMoment ? 19 : 16)} UTC`;
+  const seconds = isMoment && raw('data-seconds');
+  return html`<time datetime="${instant}" title="${exact}" ${seconds}>${text}</time>`;
 }
 
 /** Returns such a time and how long ago it was: 1 Jan 2026, 10:30 UTC (12 min ago). */
@@ -221,7 +225,7 @@ function happeningHtml({ at, title, facts, texts = [] }: Happening, reader: Html
       html`<dt>${name}</dt>
         <dd>${textHtml(value, reader)}</dd>`,
   );
-  return html`<p>${timeOf(at)} <strong>${textHtml(title, reader)}</strong></p>
+  return html`<p>${timeOf(at, true)} <strong>${textHtml(title, reader)}</strong></p>
     ${named.length > 0 && html`<dl>${named}</dl>`}
     ${texts.map(
       ([name, text]) =>
@@ -241,6 +245,7 @@ function spanHtml(
   { words = prose, channel, recordLink, pageLink }: HtmlReader,
 ): Html | string {
   if (typeof span === 'string') return words(visibleLine(span));
+  if ('moment' in span) return timeOf(span.moment, true);
   if ('strong' in span) return html`<strong>${words(span.strong)}</strong>`;
   if ('verbatim' in span) return html`<pre>${span.verbatim}</pre>`;
   if ('channel' in span) return channel?.(span.channel) ?? span.channel;

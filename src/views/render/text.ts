@@ -116,6 +116,7 @@ function styledText(text: Text): Line {
   return lineOf(
     ...spansOf(text).map((span) => {
       if (typeof span === 'string') return span;
+      if ('moment' in span) return span.moment;
       if ('channel' in span) return span.channel;
       if ('record' in span) return span.name;
       if ('verbatim' in span) return span.verbatim;

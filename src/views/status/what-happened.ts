@@ -77,7 +77,12 @@ export function happenedSection(
   { snapshot, names, config: { mirror } }: Seen,
   ofMany: boolean,
 ): Section {
-  const title = [`${instant(at)} `, ...(ofMany ? [{ strong: mirror }, ' '] : []), ...words];
+  const title = [
+    { moment: instant(at) },
+    ' ',
+    ...(ofMany ? [{ strong: mirror }, ' '] : []),
+    ...words,
+  ];
   if (run === undefined || !snapshot)
     return { ...section, title, aside: undefined, isFolded: true };
   const { changes, next } = snapshot.outcomes.ofRun(run, { count: changesShown });

@@ -1,6 +1,8 @@
 user_version 1
 CREATE INDEX audit_but_writes on audit (seq) where body not like '["w"%';
 CREATE INDEX audit_by_person on audit (person) where person is not null;
+CREATE INDEX audit_by_run on audit (
+  case when json_valid(body) then body ->> 2 else 0 end) where body like '["w"%';
 CREATE UNIQUE INDEX do_not_contact_standing on do_not_contact (address, part, cause, contact)
     where ended_at is null;
 CREATE UNIQUE INDEX person_by_lookup on person (lookup) where lookup is not null;

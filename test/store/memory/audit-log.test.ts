@@ -73,6 +73,60 @@ function tamper(sql: string): void {
   open();
 }
 
+describe('the writes of runs', () => {
+  const none = { reason: null, evidence: null, as: null, statement: null, signer: null };
+  const decided = { what: 'approve', name: 'ben', about: 'part', plan: 'plan', changes: null };
+  const begun = (id: string, at: number) =>
+    ({
+      type: 'run',
+      at,
+      id,
+      mode: 'full',
+      by: 'command',
+      name: 'anna',
+      mapping: null,
+      undoes: null,
+    }) as const;
+  beforeEach(() =>
+    log.append([
+      { entry: write(4, { run: 0 }) },
+      { entry: begun('one', 10) },
+      { entry: write(11), run: 'one' },
+      { entry: begun('two', 12) },
+      { entry: write(13), run: 'two' },
+      { entry: { type: 'decision', at: 15, ...none, ...decided } },
+      { entry: write(16, { approval: 'part' }), run: 'one' },
+      { entry: write(17), run: 'one' },
+    ]),
+  );
+  const numbers = (rows: { seq: number }[]) => rows.map(({ seq }) => seq);
+
+  test('belong to their run, whatever was written between them', () => {
+    const { count, after } = log.writesOfRuns(undefined);
+    expect(numbers(log.noWrites({}))).toEqual([6, 4, 2]);
+    expect([2, 4, 6].map(count)).toEqual([3, 1, 0]);
+    expect(numbers(after(2, 2, 9))).toEqual([3, 7, 8]);
+    expect(numbers(after(2, 3, 1))).toEqual([7]);
+  });
+
+  test('are listed alone if no entry of a run is there', () => {
+    const of = { before: 99, from: undefined, to: undefined, count: 9 };
+    expect(numbers(log.loneWrites(of))).toEqual([1]);
+    expect(numbers(log.loneWrites({ ...of, from: 5 }))).toEqual([]);
+  });
+
+  test('keep their run in a period and in a plan in which only they are', () => {
+    expect(numbers(log.noWrites({ from: 16 }))).toEqual([2]);
+    expect(numbers(log.noWrites({ from: 14, to: 15 }))).toEqual([2]);
+    for (const plan of ['plan', 'part']) {
+      const { runs, count, after } = log.writesOfRuns(plan);
+      expect(numbers(log.noWrites({ plan, runs }))).toEqual([6, 2]);
+      expect([2, 4].map(count)).toEqual([1, 0]);
+      expect(numbers(after(2, 2, 9))).toEqual([7]);
+    }
+  });
+});
+
 describe('entries', () => {
   test('an entry is read as it was written', () => {
     expect(decodeEntry(encodeEntry(write(5, { statedAt: 3 })))).toEqual(write(5, { statedAt: 3 }));
