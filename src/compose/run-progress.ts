@@ -67,8 +67,11 @@ export interface Pace {
   reserve: number;
 }
 
-/** The rest is estimated from the rate limits, and from the rate once enough was done. */
-export function createMeter({ clock, limits, reserve }: Pace) {
+/**
+ * The rest is estimated from the rate limits, and from the rate once enough was done. `before`: the
+ * changes by record type that were made before the run that is continued stopped.
+ */
+export function createMeter({ clock, limits, reserve }: Pace, before: Applied = new Map()) {
   /** The latest progress by record type, newest last. */
   const news = new Map<string, News>();
   /** When each stage of a record type began; the rate is measured from then. */
@@ -102,17 +105,23 @@ export function createMeter({ clock, limits, reserve }: Pace) {
       const slowest = routes.find(({ route }) => route.startsWith(`${one.kind}s.`));
       const { route = '', limit = null, windowMs = null } = slowest ?? {};
       const isKnown = limit !== null && windowMs !== null;
-      const { stage: phase, kind, done, of, sinceMs, atMs } = one;
+      const { stage: phase, kind, of, sinceMs, atMs } = one;
+      const past = known ? (before.get(kind) ?? 0) : 0;
+      const done = one.done + past;
+      const total = of === undefined ? null : of + past;
       const nowMs = clock.monotonic();
       const elapsedMs = nowMs - sinceMs;
-      const isMeasured = done > 0 && elapsedMs >= leastRateMs;
+      const isMeasured = one.done > 0 && elapsedMs >= leastRateMs;
+      const perSecond = isMeasured ? (one.done / elapsedMs) * 1000 : null;
+      // The burst of the first window is no rate.
+      const most = isEarly(rest, elapsedMs) ? ((of ?? 0) - one.done) / (rest.ms / 1000) : Infinity;
       return {
         phase,
         kind,
         done,
-        total: of ?? null,
-        share: one.share ?? (of === undefined || of === 0 ? null : done / of),
-        perSecond: isMeasured ? (done / elapsedMs) * 1000 : null,
+        total,
+        share: one.share ?? (total === null || total === 0 ? null : done / total),
+        perSecond: perSecond && Math.min(perSecond, most),
         leftMs: estimateLeft(one, nowMs, rest),
         quietMs: nowMs - atMs,
         limit: isKnown ? { route, limit, windowMs } : null,
@@ -129,9 +138,13 @@ function estimateLeft({ done, of, share, sinceMs, atMs }: News, nowMs: number, r
   const byLimits = rest.ms > 0 ? rest.ms - (nowMs - atMs) : 0;
   const isPace = part >= surePart || (part >= leastPart && elapsedMs >= leastPaceMs);
   const byRate = isPace && elapsedMs >= leastRateMs ? ((1 - part) * elapsedMs) / part : 0;
-  const isEarly = byLimits > 0 && elapsedMs < enoughWindows * rest.windowMs;
-  const ms = isEarly ? byLimits : Math.max(byLimits, byRate);
+  const ms = byLimits > 0 && isEarly(rest, elapsedMs) ? byLimits : Math.max(byLimits, byRate);
   return Number.isFinite(ms) && ms > 0 ? ms : null;
+}
+
+/** Returns whether the limits say more of a run than what it has done up to now. */
+function isEarly({ ms, windowMs }: Rest, elapsedMs: number): boolean {
+  return ms > 0 && elapsedMs < enoughWindows * windowMs;
 }
 
 /** Waiting times below this are not mentioned. */
@@ -227,9 +240,13 @@ export function outletsOf(shell: Shell): ProgressOutlets {
 }
 
 /** Shows the progress of one run until it is closed. */
-export function createProgress({ draw, say, store, beat }: ProgressOutlets, mirror: Pace) {
+export function createProgress(
+  { draw, say, store, beat }: ProgressOutlets,
+  mirror: Pace,
+  before?: Applied,
+) {
   const { clock } = mirror;
-  const meter = createMeter(mirror);
+  const meter = createMeter(mirror, before);
   let drawnMs = Number.NEGATIVE_INFINITY;
   let isNews = false;
 
@@ -359,7 +376,8 @@ export function followRun(
     shell.note(`crm-mirror: ${mirror.name}: a pause stops this run; what it has done is recorded`);
     paused.abort(new Interrupted('SIGTERM'));
   };
-  const line = createProgress({ ...outlets, store: entry?.store, beat: entry && beat }, mirror);
+  const hooks = { ...outlets, store: entry?.store, beat: entry && beat };
+  const line = createProgress(hooks, mirror, entry && appliedBefore(mirror.snapshot, about.mode));
   return {
     shell: { ...shell, stop: AbortSignal.any([shell.stop, paused.signal]) },
     progress(progress: Progress): void {
@@ -375,6 +393,23 @@ export function followRun(
       entry?.end();
     },
   };
+}
+
+type Applied = ReadonlyMap<string, number>;
+
+/** How many runs that were stopped, one after the other, a run continues at most. */
+const mostContinued = 20;
+
+/** Counts the changes that the runs made which did not end, and which the next one continues. */
+function appliedBefore({ runs, figures, journal }: Snapshot, mode: string): Applied {
+  const done = new Map<string, number>();
+  for (const { id, status } of runs.newest(mostContinued, { mode })) {
+    if (!/^(running|interrupted)$/.test(status)) break;
+    const counts = figures.changesOf(id) ?? [...journal.tally(id)].flat();
+    for (const { kind, state, n } of counts)
+      if (state === 'acked') done.set(kind, (done.get(kind) ?? 0) + n);
+  }
+  return done;
 }
 
 /** The duration above which a run is announced. */

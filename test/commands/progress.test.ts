@@ -38,7 +38,7 @@ test('the remaining time follows the known limit, not the burst of the first win
   await clock.advance(600);
   applied(30);
   expect(lines.at(-1)).toBe(
-    'applying: 30 of 10,000 contact changes, 50/s, 5 h 33 min left, done at about 05:33 UTC',
+    'applying: 30 of 10,000 contact changes, 0.5/s, 5 h 33 min left, done at about 05:33 UTC',
   );
   line.close();
 });
@@ -51,7 +51,7 @@ test('the line shows every second how long it still waits', async () => {
   await clock.advance(45_000);
   expect(lines.length).toBe(before + 45);
   expect(lines.at(-1)).toBe(
-    'applying: 30 of 10,000 contact changes, 0.7/s, 5 h 33 min left, done at about 05:33 UTC, ' +
+    'applying: 30 of 10,000 contact changes, 0.5/s, 5 h 33 min left, done at about 05:33 UTC, ' +
       'waiting 45 s for the platform',
   );
   line.close();
@@ -96,6 +96,20 @@ test('the rate is measured from the beginning, even when changes were planned ag
     'applying: 302 of 10,000 contact changes, 0.5/s, 5 h 22 min left, done at about 05:31 UTC',
   );
   line.close();
+});
+
+test('a run that continues another one goes on from what that has applied', async () => {
+  const clock = virtualClock();
+  const pace = { clock, limits: () => ({}), reserve: 0 };
+  const meter = createMeter(pace, new Map([['contact', 60]]));
+  meter.hear({ stage: 'listing', kind: 'contact', done: 5, of: 10 });
+  expect(meter.now()).toMatchObject({ done: 5, total: 10 });
+  const needs = { 'contacts.enrol': 40 };
+  meter.foresee(forecast(needs, { limits: {}, reserve: 0, readMs: 0 }));
+  await clock.advance(2000);
+  meter.hear({ stage: 'applying', kind: 'contact', done: 20, of: 40 });
+  expect(meter.now()).toMatchObject({ done: 80, total: 100, share: 0.8, perSecond: 10 });
+  expect(meter.now()?.leftMs).toBe(2000);
 });
 
 test('unfinished changes are shown, and the size of the plan before the first answer', async () => {

@@ -179,3 +179,22 @@ test('a first load shows its progress and the rate limits while it runs', async 
   expect(complaints).toEqual([]);
   expect(running.failures).toEqual([]);
 });
+
+test('a first load that was stopped goes on from what it has applied', async () => {
+  const world = await mirrored({ limits: ['contacts.enrol=4/1'] });
+  world.people(Array.from({ length: 40 }, (_, n) => ({ email: `p${n}@example.com`, news: 'yes' })));
+  const now = async () => (await world.call('status', '--json')).json;
+  const stopped = world.call('backfill');
+  await expect.poll(async () => (await now()).running?.done ?? 0).toBeGreaterThan(4);
+  await world.call('pause', '--stop');
+  expect((await stopped).code).toBe(143);
+  const { recorded } = await now();
+  expect((await now()).attention).toMatchObject([{ code: 'paused' }]);
+  await world.call('resume');
+  const ended = world.call('backfill');
+  await expect.poll(async () => (await now()).running?.phase).toBe('applying');
+  const { total, done, perSecond } = (await now()).running;
+  expect({ total, isOn: done >= recorded.contacts }).toEqual({ total: 40, isOn: true });
+  expect(perSecond ?? 0).toBeLessThan(5);
+  expect((await ended).code).toBe(0);
+});
