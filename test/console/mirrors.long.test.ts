@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
-import { ann, mirrored } from '../support/commands/mirrored-contacts.ts';
+import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
 import { refusing } from '../support/commands/notice-receivers.ts';
 import { untilHolds } from '../support/waiting.ts';
 import { faultsOf, look, startConsole, viewer } from '../support/console/running-console.ts';
@@ -115,7 +115,7 @@ test('what has happened since yesterday is in the order of time, a run a line th
   expect(order.join(', ')).toBe('well, first, failed, failed, well');
   expect(texts[0]).toMatch(/ well 1 opted out · 1 new problem$/);
   // It has failed twice: when it began is the news.
-  expect(texts[2]).toMatch(/ failed\s+failed · /);
+  expect(texts[2]).toMatch(/ failed\s+failed · .* ×3$/s);
   expect(await faultsOf(page)).toEqual([]);
   const change = items
     .nth(0)
@@ -124,6 +124,9 @@ test('what has happened since yesterday is in the order of time, a run a line th
   expect(await change.isVisible()).toBe(false);
   await items.nth(0).getByText('1 new problem').click();
   expect(await change.isVisible()).toBe(true);
+  const problem = items.nth(0).getByRole('listitem').filter({ hasText: 'invalid: id broken' });
+  expect(await problem.isVisible()).toBe(true);
+  expect(await items.nth(0).getByRole('link', { name: 'Problems' }).count()).toBe(1);
   expect(await faultsOf(page)).toEqual([]);
   await items.nth(0).getByRole('link', { name: 'Run ' }).click();
   await page.goto('/m/well/runs');
@@ -151,10 +154,32 @@ test('what has happened since yesterday is in the order of time, a run a line th
   await page.getByRole('link', { name: '3 Paused' }).click();
   expect(await broken.count()).toBe(1);
   await page.goto('/since');
-  expect((await items.allInnerTexts()).slice(0, 3).join()).toMatch(
-    /(.*paused the mirror: maintenance.*){3}/s,
-  );
+  // One act is one line, whatever the number of mirrors.
+  const [act = '', ...others] = await items.allInnerTexts();
+  expect(act).toMatch(/(, |(well|failed|first)\b){5} olga \(console\) paused the mirror: maint/);
+  expect(others.join()).not.toContain('paused');
   expect(complaints).toEqual([]);
+});
+
+test('who opted out on the platform, and what the CRM was told of it, has happened, too', async () => {
+  const world = await mirrored({
+    lines: { contacts: { returns: { type: 'csv', path: 'b.csv' } } },
+  });
+  await world.call('sync');
+  world.emulator.dashboard.leave(ann, 'ch_news');
+  world.emulator.dashboard.unsubscribe(bob);
+  await world.call('sync');
+  const { page } = await look(await startConsole([world.file]));
+  await page.goto('/since');
+  const line = (words: string) => page.locator('.timeline > li', { hasText: words });
+  for (const words of ['2 opt-outs made on the platform', '2 opt-outs reported to the CRM']) {
+    await line(words).locator('summary').click();
+    const people = line(words).getByRole('listitem');
+    expect((await people.allInnerTexts()).toSorted()).toEqual([
+      expect.stringMatching(`${ann} in ch_news$`),
+      expect.stringMatching(`${bob} of all mail$`),
+    ]);
+  }
 });
 
 test('one button verifies the logs of all mirrors, and a table says what came of it', async () => {

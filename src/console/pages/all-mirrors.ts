@@ -5,8 +5,8 @@ import type { Clock } from '../../domain/clock.ts';
 import { counted, withCommas } from '../../domain/values/counted.ts';
 import { dayText, instant } from '../../compose/output/format-values.ts';
 import { awaitingWords, isVerified } from '../../views/audit/log-verification.ts';
-import { happenedSection, readHappened } from '../../views/status/what-happened.ts';
-import { html, type Html, sectionsHtml } from '../../views/render/html.ts';
+import { readHappened } from '../../views/status/what-happened.ts';
+import { html, type Html, sectionsHtml, textHtml, timeOf } from '../../views/render/html.ts';
 import { names, numbers, present, type Span, type Text } from '../../views/sections.ts';
 import type { User } from '../access/access-rules.ts';
 import type { ConsoleMirror } from '../view/console-mirror.ts';
@@ -36,7 +36,7 @@ export async function showSince(
   const before = Number(query['before']) || Number.MAX_SAFE_INTEGER;
   const { mirror: only = '' } = query;
   const user = { name: '', role: 'viewer', seesAddresses: false, ...request.visitor } as const;
-  let newest: { at: number; item: Html }[] = [];
+  let newest: Shown[] = [];
   const meant = mirrors.filter(({ config }) => only === '' || only === config.mirror);
   const unread = await readEach(meant, clock, async (mirror) =>
     mirror.read(user, (seen) => {
@@ -48,9 +48,10 @@ export async function showSince(
       const items = readHappened({ ...seen, snapshot }, { since, before, count })
         .slice(0, count)
         .filter(({ at }) => at >= last)
-        .map((one) => {
-          const section = happenedSection(one, seen, mirrors.length > 1);
-          return { at: one.at, item: sectionsHtml([section], reader) };
+        .map(({ section, words, times = 1, ...one }): Shown => {
+          const content = sectionsHtml([section()], reader);
+          const title = textHtml(words, reader);
+          return { ...one, title, content, times, names: [mirror.config.mirror] };
         });
       newest = [...newest, ...items].toSorted((a, b) => b.at - a.at).slice(0, count);
     }),
@@ -73,7 +74,19 @@ export async function showSince(
       ${shown.length === 0 && html`<p class="quiet">Nothing has happened in this time.</p>`}
       <section>
         <ol class="timeline">
-          ${shown.map(({ item }) => html`<li>${item}</li>`)}
+          ${folded(shown).map(
+            ({ at, names: of, title, times, content }) =>
+              html`<li>
+                <details>
+                  <summary>
+                    ${timeOf(instant(at), true)}
+                    ${mirrors.length > 1 && html`<strong>${of.join(', ')}</strong>`} ${title}
+                    ${times > 1 && `×${withCommas(times)}`}
+                  </summary>
+                  ${content}
+                </details>
+              </li>`,
+          )}
         </ol>
       </section>
       ${pageLinks({ here, query }, [
@@ -81,6 +94,33 @@ export async function showSince(
         next && ['Older', next],
       ])}`,
   });
+}
+
+/** What has happened, as the page shows it. */
+interface Shown {
+  at: number;
+  same?: string;
+  /** The mirrors. */
+  names: string[];
+  title: Html;
+  content: Html;
+  times: number;
+}
+
+/** Makes one of what stands in a row and is the same: one act in several mirrors, or failures. */
+function folded(all: readonly Shown[]): Shown[] {
+  const rows: Shown[] = [];
+  for (const one of all) {
+    const last = rows.at(-1);
+    if (last?.same === undefined || last.same !== one.same) rows.push({ ...one });
+    else {
+      const isNew = !last.names.includes(one.names[0] ?? '');
+      if (one.times > 0) last.content = html`${last.content}${one.content}`;
+      last.names = [...last.names, ...(isNew ? one.names : [])];
+      last.times += one.times;
+    }
+  }
+  return rows;
 }
 
 const verifying = ['audit', 'verify', '--json'];

@@ -241,7 +241,7 @@ function problemCountsIn(db: Statements) {
        group by ${same}`,
       (row) => ({ ...row, samples: samples.decode(row.samples) }),
     );
-  const listed = `select key, class, part, reason, fix, cause, about, option, value, place,
+  const listed = `select kind, key, class, part, reason, fix, cause, about, option, value, place,
     crm "crmId", since from problem`;
   const order = 'order by key, class, part';
   return {
@@ -259,6 +259,11 @@ function problemCountsIn(db: Statements) {
     ),
     known: counting('problem', `${within} and ${isHeard}`),
     list: db.all<RecordRange, StoredProblem>(`${listed} where ${within} and ${isHeard} ${order}`),
+    /** Those that a run was the first to find, since a time (epoch ms). */
+    listNew: db.all<
+      [run: string, since: number, count: number],
+      StoredProblem & { kind: RecordTypeName }
+    >(`${listed} where run = ? and since >= ? and class <> 'held' and ${isHeard} ${order} limit ?`),
     /** With the acknowledged. */
     listOf: db.all<[RecordTypeName, Key], StoredProblem>(
       `${listed} where kind = ? and key = ? ${order}`,

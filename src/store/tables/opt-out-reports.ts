@@ -113,6 +113,11 @@ function reportsIn(db: Statements) {
        where kind = ? and state = 'sent' and state not in ('acked', 'needless')
          and run not in (select value from json_each(?))`,
     ),
+    /** Lists those that the CRM accepted in a time (epoch ms), the newest first. */
+    accepted: db.all<[since: number, before: number, count: number], ReturnedRow>(
+      `select ${columns} from returned where state = 'acked' and ended_at >= ? and ended_at < ?
+       order by ended_at desc limit ?`,
+    ),
     /** Deletes old reports that have ended, about people who are no longer recorded. */
     prune: db.run<[before: number]>(
       `delete from returned where state in ('acked', 'needless', 'rejected') and ended_at < ?

@@ -5,6 +5,7 @@
  */
 import { storedJson } from '../../domain/stored-json.ts';
 import type { ChangeTally } from './journal.ts';
+import type { Key } from '../../domain/record.ts';
 import type { Statements } from '../database/prepared-statements.ts';
 import { inRange, type RecordRange } from '../database/key-range.ts';
 
@@ -65,6 +66,15 @@ const dayOf = (column: string): string => `strftime('%Y-%m-%d', ${column} / 1000
 /** The number of the point that a row belongs to. Parameters are bound as REAL. */
 const bucket = 'cast((at - @since) / @stepMs as integer)';
 
+/** Selects the opt-outs of these people `r` that were made on the platform, with their time. */
+const madeThere = (these: string): string =>
+  `select r.key, c.key channel, c.value ->> '$.made.by' at, c.value ->> '$.made.after' after
+     from recorded r, json_each(r.body, '$.channels') c
+     where ${these} and instr(r.body, '"made"')
+   union all
+   select r.key, '', r.body ->> '$.left.by', r.body ->> '$.left.after' from recorded r
+     where ${these} and instr(r.body, '"left":{')`;
+
 export function figuresIn(db: Statements) {
   const add = db.run<Omit<RunFigures, 'people'> & { people: string | null }>(
     `insert or replace into run_figures
@@ -118,14 +128,17 @@ export function figuresIn(db: Statements) {
     ),
     /** Counts the opt-outs of a range that were made on the platform and seen since a time. */
     madeSince: db.all<RecordRange & { since: number }, OptOutDay>(
-      `select ${dayOf('seen')} day, 'platform' origin, count(*) n from (
-         select c.value ->> '$.made.by' seen, c.value ->> '$.made.after' after
-           from recorded r, json_each(r.body, '$.channels') c
-           where ${inRange('r')} and instr(r.body, '"made"')
-         union all
-         select r.body ->> '$.left.by', r.body ->> '$.left.after' from recorded r
-           where ${inRange('r')} and instr(r.body, '"left":{'))
-       where seen > @since and after is not null group by day`,
+      `select ${dayOf('at')} day, 'platform' origin, count(*) n from (${madeThere(inRange('r'))})
+       where at > @since and after is not null group by day`,
+    ),
+    /** Lists them of all people, the newest first; channel '' for all mail. It reads the table. */
+    madeThere: db.all<
+      { since: number; before: number; count: number },
+      { key: Key; channel: string; at: number }
+    >(
+      `select key, channel, at from (${madeThere("r.kind = 'contact'")})
+       where at >= @since and at < @before and after is not null
+       order by at desc, key limit @count`,
     ),
     countedAt: db.value<[], number>('select max(at) from run_figures where people is not null'),
     firstSince: db.value<[since: number], number>('select min(at) from run_figures where at >= ?'),

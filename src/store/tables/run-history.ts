@@ -101,14 +101,18 @@ export function runsIn(db: Statements) {
     },
     /**
      * Returns what is news in a time (epoch ms): the newest runs that changed something, that began
-     * to hold something (`held` records then) or to fail, and those with these ids (JSON).
+     * to hold something (`held` records then) or to fail, and those with these ids (JSON). `times`:
+     * how many runs of the mode have ended like this, one after the other.
      */
     news: db.all<
       { since: number; before: number; ids: string; count: number },
-      KeptRun & { held: number }
+      KeptRun & { held: number; times: number }
     >(
       `select ${columns}, iif(status = 'held' and ${holdsMore}, summary ->> '$.templates.held' + (
-         select sum(value) from json_each(summary, '$.contacts.held')), 0) held
+         select sum(value) from json_each(summary, '$.contacts.held')), 0) held, (
+         select count(*) from run l where l.mode = run.mode and l.number >= run.number
+           and l.number < coalesce((select min(o.number) from run o where o.mode = run.mode
+             and o.number > run.number and o.status <> run.status), 1e15)) times
        from run where id in (
          select id from run where started_at >= @since and (
            status in ('failed', 'interrupted', 'running') and status is not (

@@ -236,7 +236,7 @@ function happeningHtml({ at, title, facts, texts = [] }: Happening, reader: Html
     )}`;
 }
 
-function textHtml(text: Text, reader: HtmlReader): Html {
+export function textHtml(text: Text, reader: HtmlReader): Html {
   return html`${spansOf(text).map((span) => spanHtml(span, reader))}`;
 }
 
