@@ -243,7 +243,7 @@ function parseJson(body: string): unknown {
 
 function advice(
   status: number,
-  { route, session }: Operation,
+  { route, session, method }: Operation,
   said: Envelope,
 ): { message: string; fix: string } {
   if (session && status === 401) {
@@ -259,8 +259,9 @@ function advice(
     return { message, fix: said.fix || 'put a valid key of the organization into platform.apiKey' };
   }
   if (status === 403) {
-    const message = `the platform does not allow this API key to use ${route} (403)`;
-    return { message, fix: said.fix || 'give the key the permission, or use another one' };
+    const right = `the right to ${method === 'GET' ? 'read' : 'write'} ${route.split('.')[0]}`;
+    const message = `the platform does not allow this API key to use ${route} (403): give it ${right}`;
+    return { message, fix: said.fix };
   }
   if (status === 404 && route.endsWith('.list')) {
     const message = `the platform answered 404 to ${route}: ${WRONG_URL}`;

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ann, bob, mirrored } from '../support/commands/mirrored-contacts.ts';
+import { refusing } from '../support/commands/notice-receivers.ts';
 
 const hashed = expect.stringMatching(/^#[0-9a-f]{12}$/);
 
@@ -28,6 +29,19 @@ describe('runs', () => {
     expect(one.out).toContain('everything is compared: it was asked for with --full');
     const verbose = await world.call('sync', '--verbose');
     expect(verbose.out).toContain('everything is compared: a run compares everything unless');
+  });
+
+  test('leaves out what a failed run did not get to, and names the right that the key lacks', async () => {
+    const world = await mirrored();
+    await world.call('sync');
+    refusing(world, 403);
+    const { said } = await world.call('sync', '--verbose');
+    expect(said).toContain('  CRM 2 people\n\n  run ');
+    expect(said).toContain('to use contacts.list (403): give it the right to read contacts');
+    const [{ run, plan }] = (await world.call('runs', '--json')).json.runs;
+    const { out } = await world.call('runs', run, '--verbose');
+    expect(out).toContain('complete readings  CRM yes, platform no');
+    expect([plan, out]).toEqual([expect.any(String), expect.not.stringContaining(plan)]);
   });
 
   test('prints that there are none without a snapshot', async () => {

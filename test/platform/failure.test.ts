@@ -34,7 +34,11 @@ describe('a refusal', () => {
     [413, '<html><h1>Too large</h1></html>', { message: /answered 413/, why: '' }],
     [400, { message: { text: 'no' } }, { message: /answered 400/, why: '' }],
     [401, { message: 'Nope' }, { message: /refused the API key.*platform\.apiKey/, why: 'Nope' }],
-    [403, { message: 'Unauthorized access' }, { message: /contacts\.enrol \(403\)/ }],
+    [
+      403,
+      { message: 'No' },
+      { message: /contacts\.enrol \(403\): give it the right to write con/ },
+    ],
   ])('%i %j', async (status, body, { message, ...more }) => {
     const error = await refused({ status, body });
     expect(error).toMatchObject({ status, ...more });

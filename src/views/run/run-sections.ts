@@ -221,19 +221,36 @@ const endings: Record<Summary['status'], string> = {
   interrupted: 'It was interrupted; the next run goes on from there.',
 };
 
-type Sizes = Pick<Summary, 'contacts' | 'templates' | 'only' | 'mode'> & {
-  returns?: Summary['returns'];
-};
+type Sizes = Pick<Summary, 'contacts' | 'templates' | 'only' | 'mode'> &
+  Partial<Pick<Summary, 'returns' | 'status' | 'certificate'>>;
 
-/** Returns what both sides hold, what settings prevent, and what was reported to the CRM. */
+/**
+ * Returns what both sides hold, but not a side that a failed run did not get to; what settings
+ * prevent, and what was reported to the CRM.
+ */
 export function sizeLines(
-  { contacts, templates, only, mode, returns = null }: Sizes,
+  { contacts, templates, only, mode, returns = null, status, certificate }: Sizes,
   { policy, contacts: configured }: Config,
   writes: boolean,
 ): string[] {
   const people = (n: number): string => (n === 0 ? 'nobody' : counted(n, 'person', 'people'));
   const { optIns, protect } = contacts.prevented;
   const isAsked = only !== 'templates' && (contacts.desired > 0 || mode === 'single');
+  const isRead = (side: 'source' | 'platform') =>
+    status !== 'failed' || certificate?.[side] !== null;
+  const sizeLine = (source: string, counts: Counts, isAsked: boolean): string[] => {
+    const { desired, observed, conflicts, rejected, invalid, skipped = 0 } = counts;
+    const isAny = desired + observed + conflicts + rejected + invalid + skipped > 0;
+    const parts = present(
+      isRead('source') && source,
+      isRead('platform') && `platform ${withCommas(observed)}`,
+      skipped > 0 && `skipped ${withCommas(skipped)} (no address)`,
+      invalid > 0 && `invalid ${withCommas(invalid)}`,
+      conflicts > 0 && `conflicts ${withCommas(conflicts)}`,
+      rejected > 0 && `rejected ${withCommas(rejected)}`,
+    );
+    return (isAsked || isAny) && parts.length > 0 ? [parts.join(' · ')] : [];
+  };
   return present(
     ...sizeLine(`CRM ${counted(contacts.desired, 'person', 'people')}`, contacts, isAsked),
     ...sizeLine(`source ${counted(templates.desired, 'template')}`, templates, false),
@@ -261,22 +278,6 @@ type Counts = Record<'desired' | 'observed' | 'conflicts' | 'rejected' | 'invali
   skipped?: number;
 };
 
-/** Returns what both sides contain of a record type; no line if neither side has any. */
-function sizeLine(first: string, counts: Counts, isAsked: boolean): string[] {
-  const { desired, observed, conflicts, rejected, invalid, skipped = 0 } = counts;
-  const isAny = desired + observed + conflicts + rejected + invalid + skipped > 0;
-  if (!isAsked && !isAny) return [];
-  const rest: [word: string, n: number, why?: string][] = [
-    ['skipped', skipped, ' (no address)'],
-    ['invalid', invalid],
-    ['conflicts', conflicts],
-    ['rejected', rejected],
-  ];
-  const some = rest.filter(([, n]) => n > 0);
-  const parts = some.map(([word, n, why = '']) => `${word} ${withCommas(n)}${why}`);
-  return [[first, `platform ${withCommas(observed)}`, ...parts].join(' · ')];
-}
-
 function writeBackLine(returns: Summary['returns'], writes: boolean): string[] {
   if (!returns || Object.values<number>({ ...returns }).every((n) => n === 0)) return [];
   const { told, waiting, rejected, leftOut, doubtful } = returns;
@@ -291,11 +292,13 @@ function writeBackLine(returns: Summary['returns'], writes: boolean): string[] {
   return [`opt-outs made on the platform: ${parts.join(', ')}`];
 }
 
-function internalLines({ run, plan, requests, certificate, ...summary }: Summary): string[] {
+function internalLines(summary: Summary): string[] {
+  const { run, plan, requests, certificate } = summary;
   const routes = Object.entries(requests.byRoute).map(([route, n]) => `${route} ${withCommas(n)}`);
   const { source, platform } = certificate;
+  const isNothing = summary.status === 'failed' && changeCount(summary) === 0;
   return [
-    `run ${run}${plan === '' ? '' : `, plan ${plan}`}`,
+    `run ${run}${plan === '' || isNothing ? '' : `, plan ${plan}`}`,
     `requests ${withCommas(requests.total)}${routes.length > 0 ? ` (${routes.join(', ')})` : ''}, ` +
       `delayed by a rate limit ${withCommas(requests.rateLimited)}`,
     `complete readings: source ${yesNo(source)}, platform ${yesNo(platform)}`,

@@ -15,7 +15,13 @@ import {
   type Sign,
   type Text,
 } from '../sections.ts';
-import type { ListedRun, ToldChange, ToldChanges, ToldRun } from './run-history.ts';
+import {
+  type ListedRun,
+  totalOf,
+  type ToldChange,
+  type ToldChanges,
+  type ToldRun,
+} from './run-history.ts';
 
 /**
  * Returns the list of runs. `isVerbose`: with when they began, which their ids say too, why they
@@ -59,8 +65,10 @@ export function runsSection(
 }
 
 /** Returns what is known of a run besides its changes. `isVerbose`: with its plan and readings. */
-export function runSection(run: ToldRun, title: string | undefined, isVerbose: boolean): Section {
-  const { plan, certificate, askedBy, undoes } = run;
+export function runSection(run: ListedRun, title: string | undefined, isVerbose: boolean): Section {
+  const { certificate, askedBy, undoes, status, changes } = run;
+  // The hash of an empty plan says nothing of a run that failed before it had one.
+  const plan = status === 'failed' && totalOf(changes) === 0 ? null : run.plan;
   const yes = (value: boolean): string => (value ? 'yes' : 'no');
   const readings =
     certificate && `CRM ${yes(certificate.source)}, platform ${yes(certificate.platform)}`;
