@@ -251,7 +251,7 @@ async function showRun({ user, mirror }: Acting, answer: CommandAnswer) {
   const row = await mirror.read(user, (seen) => {
     const kept = seen.snapshot?.runs.get(found.run);
     const runs = listedRuns(seen, kept ? [kept] : [], 1);
-    return runsSection(runs, { isVerbose: true, none: '' });
+    return runsSection(runs, { now: seen.now, none: '' });
   });
   return { code, sections: [row, { lines }] };
 }

@@ -19,6 +19,8 @@ export type Span =
   | { channel: string }
   /** A record, under the name that the reader may see; a browser links a person to their page. */
   | { record: { kind: RecordTypeName; key: Key }; name: string }
+  /** A time; a browser shows how long ago that was, and the time as a title. */
+  | { at: string; ago: string }
   /** A page of the console; elsewhere its text. */
   | { page: string; text: string }
   /** A text as it is, which may have several lines. */

@@ -54,9 +54,12 @@ test('the runs are shown 20 at a time, and can be filtered', async () => {
   const world = await mirrored();
   for (let n = 0; n < 23; n += 1) expect((await world.call('sync', '--fast')).code).toBe(0);
   const running = await startConsole([world.file]);
-  const { page } = await look(running);
+  const { page } = await look(running, { width: 1100 });
   await page.goto('/m/world/runs');
   const rows = rowsOf(page);
+  // A row is one line.
+  expect(await rows.first().innerText()).toMatch(/\t\d+ s ago\t(full|fast)\tdone\t/);
+  expect((await rows.first().boundingBox())?.height).toBeLessThan(35);
   // Only the first one changed something.
   expect(await rows.count()).toBe(1);
   await page.getByLabel('Runs').selectOption('all');

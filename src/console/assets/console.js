@@ -8,11 +8,12 @@ const timeParts = {
 const localTime = new Intl.DateTimeFormat('en-GB', timeParts);
 const localMoment = new Intl.DateTimeFormat('en-GB', { ...timeParts, second: '2-digit' });
 
-/** Shows each time in the reader's own time zone; its title is the time in UTC. */
+/** Shows each time in the reader's own time zone: as a text, or as the title of a relative one. */
 function showLocalTimes(area) {
   for (const time of area.querySelectorAll('time[datetime]')) {
     const format = 'seconds' in time.dataset ? localMoment : localTime;
-    time.textContent = format.format(new Date(time.dateTime));
+    const shows = 'ago' in time.dataset ? 'title' : 'textContent';
+    time[shows] = format.format(new Date(time.dateTime));
   }
 }
 showLocalTimes(document);

@@ -56,20 +56,21 @@ export const runsPage: Page = {
       statuses: statuses[query['status'] ?? ''],
       isNews: query['show'] !== 'all',
     };
-    const runs = await request.mirror.read(request.user, (seen) => {
+    const none = 'There are no such runs.';
+    const { list, isMore } = await request.mirror.read(request.user, (seen) => {
       const { snapshot, now } = seen;
       const last = hours[query['since'] ?? ''];
       const from = last ? now - last * hourMs : Date.parse(query['day'] ?? '') - 1;
       const since = Number.isNaN(from) ? undefined : from;
       const page = snapshot?.runs.newest(runsPerPage + 1, { ...filter, since, offset });
-      return listedRuns(seen, page ?? [], 1);
+      const runs = listedRuns(seen, page ?? [], 1);
+      const list = runsSection(runs.slice(0, runsPerPage), { now, none });
+      return { list, isMore: runs.length > runsPerPage };
     });
-    const none = 'There are no such runs.';
-    const list = runsSection(runs.slice(0, runsPerPage), { isVerbose: true, none });
     const news = `/since?mirror=${request.mirror.config.mirror}`;
     const body = html`<p><a href="${news}">What has happened since yesterday</a></p>
       ${filterForm(request, fields)} ${sectionsHtml([list], readerOf(request))}
-      ${pagerLinks(request, offset, runsPerPage, runs.length > runsPerPage)}`;
+      ${pagerLinks(request, offset, runsPerPage, isMore)}`;
     return { title: 'Runs', body };
   },
 };

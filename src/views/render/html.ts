@@ -193,7 +193,8 @@ function tableHtml({ columns, rows }: Table, reader: HtmlReader): Html {
               const cell = html`${textHtml(cells[at] ?? '', reader)}${isLast(at) ? after : ''}`;
               if (holds === 'names') return html`<th scope="row">${cell}</th>`;
               // On a phone, each row is a block in which the cells have their titles.
-              const named = title === '' || cells[at] === '' ? '' : html` data-title="${title}"`;
+              const isNone = spansOf(cells[at] ?? '').every((span) => span === '');
+              const named = title === '' || isNone ? '' : html` data-title="${title}"`;
               return html`<td class="${style(holds)}" ${named}>${cell}</td>`;
             })}
           </tr>`;
@@ -216,7 +217,7 @@ const signStyles: Readonly<Record<Sign, string>> = {
 };
 
 function notesHtml(notes: readonly Text[], reader: HtmlReader): Html {
-  return html`${notes.map((note) => html`<small class="quiet note">${textHtml(note, reader)}</small>`)}`;
+  return html`${notes.map((note) => html` <small class="quiet note">${textHtml(note, reader)}</small>`)}`;
 }
 
 function happeningHtml({ at, title, facts, texts = [] }: Happening, reader: HtmlReader): Html {
@@ -248,6 +249,8 @@ function spanHtml(
   if ('moment' in span) return timeOf(span.moment, true);
   if ('strong' in span) return html`<strong>${words(span.strong)}</strong>`;
   if ('verbatim' in span) return html`<pre>${span.verbatim}</pre>`;
+  if ('at' in span)
+    return html`<time datetime="${span.at}" title="${span.at}" data-ago>${span.ago}</time>`;
   if ('channel' in span) return channel?.(span.channel) ?? span.channel;
   if ('tone' in span) {
     const { tone, text } = span;

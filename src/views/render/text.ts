@@ -118,6 +118,7 @@ function styledText(text: Text): Line {
       if (typeof span === 'string') return span;
       if ('moment' in span) return span.moment;
       if ('channel' in span) return span.channel;
+      if ('at' in span) return span.at;
       if ('record' in span) return span.name;
       if ('verbatim' in span) return span.verbatim;
       if ('strong' in span) return styled('bold', span.strong);

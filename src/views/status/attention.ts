@@ -499,7 +499,8 @@ export function outageLines(outages: readonly ToldOutage[], at: string): Attenti
 }
 
 /** Returns why runs fail, or what cannot be reached now; undefined if that is not the cause. */
-export function shortReason({ outages, failedRuns }: CurrentStatus, code: string) {
+export function shortReason({ outages, failedRuns, paused }: CurrentStatus, code: string) {
+  if (code === 'paused') return paused?.reason || undefined;
   if (code === 'run_failed') return failedRuns[0]?.reasons[0];
   return outages.find(({ part, endedAt }) => endedAt === null && outageWords[part].code === code)
     ?.reason;

@@ -9,7 +9,7 @@ import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Config } from '../../config/config.ts';
 import { stepWords } from '../../compose/run-progress.ts';
 import { withConfig } from '../../compose/command-options.ts';
-import { range, instant } from '../../compose/output/format-values.ts';
+import { range, instant, lasting } from '../../compose/output/format-values.ts';
 import {
   listed,
   names,
@@ -188,7 +188,7 @@ function causeWords(one: ShownMirror): Text {
   }
   const { runs = 1 } = status.failedRuns[0]?.failing ?? {};
   const several = worst.code === 'run_failed' && runs > 1 ? `${runs} runs failed` : undefined;
-  const words = several ?? causes[worst.code]?.[1];
+  const words = worst.code === 'paused' ? 'paused' : (several ?? causes[worst.code]?.[1]);
   if (words === undefined) return worst.text;
   const since = worst.since === null ? '' : `, for ${ago(worst.since, status.at)}`;
   const reason = shortReason(status, worst.code);
@@ -204,7 +204,7 @@ function noteWords(
   const { status, config } = one;
   const { running } = status;
   const left = running?.leftMs ?? null;
-  const end = left === null ? '' : `, done at about ${instant(Date.parse(status.at) + left)}`;
+  const end = left === null ? '' : `, ${lasting(left)} left`;
   const fix = fixOf(one);
   return present(
     saysFix && fix !== '' && withConfig(fix, config.file),

@@ -25,42 +25,42 @@ import {
 
 /**
  * Returns the list of runs. `isVerbose`: with when they began, which their ids say too, why they
- * were full, and their requests; without, it fits 80 columns.
+ * were full, and their requests; without, it fits 80 columns. `now`: for a browser, where the page
+ * of a run has the rest.
  */
 export function runsSection(
   runs: readonly ListedRun[],
-  { isVerbose, none }: { isVerbose: boolean; none: string },
+  { isVerbose = false, none, now }: { isVerbose?: boolean; none: string; now?: number },
 ): Section {
   const rows = runs.map((run) => {
-    const { requests, reasons, askedBy } = run;
+    const { requests, reasons, askedBy, startedAt: at, mode } = run;
     const [reason, ...more] = reasons;
-    const asked = askedBy?.name;
+    const asked = typeof askedBy?.name === 'string' && `asked for by ${askedBy.name}`;
     const id = { page: `runs/${run.run}`, text: run.run };
     const status = statusWords(run);
     const took = tookWords(run);
-    const codes = run.fullBecause.map(({ code }) => code).join(', ');
     const changes = changesWords(run.changes, run.status);
+    const why = more.length > 0 ? `${reason} (and ${more.length} more)` : reason;
+    if (now !== undefined) {
+      const began = { at, ago: `${range(Math.max(0, now - Date.parse(at)))} ago` };
+      const [what, ...notes] = changes === 'none' && why !== undefined ? [why] : [changes, why];
+      const cells = [id, began, mode, statusText(run, brief), took, what];
+      return { cells, notes: present(...notes, asked) };
+    }
+    if (!isVerbose) {
+      const made = changes === 'none' ? 'no changes' : changes;
+      return { cells: [id, mode, took, `${status}; ${made}`], notes: present(why) };
+    }
+    const codes = run.fullBecause.map(({ code }) => code).join(', ');
     const total = requests ? withCommas(requests.total) : '–';
-    const cells: Text[] = isVerbose
-      ? [
-          id,
-          run.startedAt,
-          `${run.mode}${codes && ` (${codes})`}`,
-          statusText(run),
-          took,
-          total,
-          changes,
-        ]
-      : [id, run.mode, took, `${status}; ${changes === 'none' ? 'no changes' : changes}`];
-    const notes = present(
-      isVerbose && typeof asked === 'string' && `asked for by ${asked}`,
-      more.length > 0 ? `${reason} (and ${more.length} more)` : reason,
-    );
-    return { cells, notes };
+    const named = `${mode}${codes && ` (${codes})`}`;
+    const cells = [id, at, named, statusText(run), took, total, changes];
+    return { cells, notes: present(asked, why) };
   });
-  const columns = isVerbose
-    ? [names('Run'), 'Started', 'Mode', 'Status', numbers('Took'), numbers('Requests'), 'Changes']
-    : [names('Run'), 'Mode', numbers('Took'), 'Status and changes'];
+  const long = ['Started', 'Mode', 'Status', numbers('Took')];
+  let columns = [names('Run'), 'Mode', numbers('Took'), 'Status and changes'];
+  if (isVerbose) columns = [names('Run'), ...long, numbers('Requests'), 'Changes'];
+  if (now !== undefined) columns = [names('Run'), ...long, 'Changes'];
   return { table: { columns, rows, leavesOut: ['Started', 'Requests', 'Mode'] }, none };
 }
 
@@ -164,18 +164,24 @@ export function changeItem({ told, record, rule }: ShownChange, { status } = { s
 }
 
 /** Formats the status of a run, such as: still running (contacts only) */
-export function statusWords({ status, only }: { status: string; only: string | null }): string {
-  const words: Record<string, string | undefined> = {
-    rejected: 'done, some records have problems',
-    held: 'done, some changes await approval',
-    running: 'still running',
-  };
+export function statusWords(
+  { status, only }: { status: string; only: string | null },
+  words: Readonly<Record<string, string>> = usual,
+): string {
   const told = words[status] ?? status;
   return only === null ? told : `${told} (${only} only)`;
 }
 
-function statusText(run: ToldRun): Text {
-  const text = statusWords(run);
+const usual = {
+  rejected: 'done, some records have problems',
+  held: 'done, some changes await approval',
+  running: 'still running',
+};
+/** The same beside other columns. */
+const brief = { rejected: 'with problems', held: 'awaits approval' };
+
+function statusText(run: ToldRun, words?: typeof brief): Text {
+  const text = statusWords(run, words);
   if (run.status === 'done') return { tone: 'good', text };
   return { tone: /^(failed|interrupted)$/.test(run.status) ? 'bad' : 'busy', text };
 }
