@@ -57,6 +57,7 @@ test('an operator sees the plan, confirms it with a reason, and the run is undon
   expect(await faultsOf(page)).toEqual([]);
   await page.getByRole('link', { name: 'the run that has undone it' }).click();
   await page.getByRole('row', { name: `Undoes ${run}` }).waitFor();
+  await page.getByText('an operator undid an earlier run (undo)').waitFor();
   await page.goto(`/m/world/runs/${run}`);
   await page.getByText('Undone by run').waitFor();
   await page.getByRole('button', { name: 'Undo what is left of it' }).waitFor();
@@ -95,7 +96,7 @@ test('what a guard holds is approved with the same form', async () => {
   const { world, page, complaints, running, run } = await ran(people);
   await showPlan(page);
   await page.getByText('It needs an approval').waitFor();
-  await page.getByText('changes of 30 people').waitFor();
+  await page.getByText('30 people would be opted out or deleted to undo a run.').waitFor();
   expect(await page.getByRole('row', { name: 'p29@example.com' }).count()).toBe(1);
   await page.getByText(`crm-mirror undo ${run} --approve`).waitFor();
   expect(await faultsOf(page)).toEqual([]);

@@ -185,8 +185,7 @@ function confirmSection(request: PageRequest, plan: UndoPlan): Html | '' {
     .filter((guard) => counts[guard] > 0)
     .map((guard) => {
       const { recordType, words } = guardRows[guard];
-      const of = countWords(recordType, counts[guard]);
-      return `The guard for ${words.counted} holds changes of ${of}.`;
+      return `${countWords(recordType, counts[guard])} ${words.undone}.`;
     });
   const rest = html`<h3>Or without an approval</h3>
     <p class="quiet">The rest then waits, until somebody approves it here.</p>

@@ -303,9 +303,19 @@ export function writeFacts(entry: EntryDocument): Fact[] {
 
 /** Returns the words of a rule, with its name. */
 export function ruleText(id: string): string {
-  const rule = ruleNamed(id);
-  return rule ? `${rule.asks} (${id})` : id;
+  const asks = ruleNamed(id)?.asks ?? otherRules[id];
+  return asks === undefined ? id : `${asks} (${id})`;
 }
+
+/** The words of what decides besides the rules about people. */
+const otherRules: Readonly<Record<string, string>> = {
+  undo: 'an operator undid an earlier run',
+  forgotten: 'the person was forgotten on request',
+  unknown: 'it is not kept what decided',
+  'missing-on-platform': 'in the source; no template of this name on the platform',
+  'different-on-platform': 'the template differs from its source',
+  'missing-from-source': 'the template is no longer in the source',
+};
 
 const hidden: ReadonlySet<string> = new Set(
   'seq at type person what about statement signer changes'.split(' '),

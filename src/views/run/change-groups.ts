@@ -142,14 +142,14 @@ export function inShownOrder<G extends { kind: CountedChanges['kind']; op: strin
 /** Returns what cannot be undone: each reason with its number, and a few records. */
 export function cannotSection(groups: readonly CannotUndo[], who: Who): Section {
   const all = sumOf(groups.map(({ count }) => count));
-  const lines = groups.map(({ kind, op, rule, reason, count, records }): Text => {
+  const lines = groups.map(({ kind, op, reason, count, records }): Text => {
     const some = records.map(({ key, channel }): Span[] => [
       who({ kind, key }),
       ...(channel === '' ? [] : [' (', { channel }, ')']),
     ]);
     const more = count > records.length ? ` and ${withCommas(count - records.length)} more` : '';
     const what = `${counted(count, 'change')} (${changeName(op, true)}): ${reason}. `;
-    return [what, ...joined(some), more, { tone: 'quiet', text: ` [${rule}]` }];
+    return [what, ...joined(some), more];
   });
   return { title: `Cannot be undone: ${counted(all, 'change')}`, lines, isList: true };
 }
