@@ -101,10 +101,18 @@ test('the overview draws the history, which is kept as long as the runs', async 
   const snapshot = openSnapshot(world.path);
   onTestFinished(() => snapshot.close());
   const rows = () => snapshot.figures.points({ since: 0, stepMs: 1 }).length;
-  expect([rows(), snapshot.figures.optOuts(0).length]).toEqual([2, 1]);
+  expect([rows(), snapshot.figures.optOuts(1, 0).length]).toEqual([2, 1]);
   expect(thinned(snapshot, 1_000)).toBe(200);
+  await page.goto('/m/world?range=90+d');
+  // A bar and the number above it say what they stand for, and a bar is as wide as can be seen.
+  await page.getByText('Changes per run (largest in 2 d)', { exact: true }).waitFor();
+  await page.getByText('Opt-outs per 2 d', { exact: true }).waitFor();
+  const bars: unknown = await page.evaluate(
+    `JSON.parse(document.querySelector('[aria-label^="Changes per run"]').dataset.plot).x.length`,
+  );
+  expect(bars).toBeLessThan(4);
   snapshot.figures.prune(Date.now() + 3 * 86_400_000);
-  expect([rows(), snapshot.figures.optOuts(0).length]).toEqual([0, 0]);
+  expect([rows(), snapshot.figures.optOuts(1, 0).length]).toEqual([0, 0]);
   await page.reload();
   await page.getByText('There is no history yet').waitFor();
 });
@@ -138,7 +146,7 @@ test('a person who leaves on the platform is counted once', async () => {
   for (let n = 0; n < 2; n += 1) await world.call('sync');
   const snapshot = openSnapshot(world.path);
   onTestFinished(() => snapshot.close());
-  expect(snapshot.figures.optOuts(0)).toMatchObject([{ origin: 'platform', n: 1 }]);
+  expect(snapshot.figures.optOuts(1, 0)).toMatchObject([{ origin: 'platform', n: 1 }]);
   const counts = snapshot.figures.people({ since: 0, stepMs: 1 });
   expect(counts.map(({ people }) => people)).toEqual([
     { ch_news: 2 },

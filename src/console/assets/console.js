@@ -196,7 +196,7 @@ function draw(area) {
           width: isBars ? 0 : 2,
           ...(isBars && {
             fill: color(nameOf(at)),
-            paths: uPlot.paths.bars({ size: [0.6, 24, 2] }),
+            paths: uPlot.paths.bars({ size: [0.8, 24, 4] }),
           }),
           spanGaps: true,
           points: { show: !isBars && !isLimit && x.length < 18 },

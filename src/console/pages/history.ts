@@ -15,10 +15,15 @@ import { filterLink, withQuery } from '../view/form.ts';
 import type { PageRequest } from '../view/page.ts';
 
 const dayMs = 86_400_000;
-const ranges = { '1 h': dayMs / 24, '24 h': dayMs, '7 d': 7 * dayMs, '90 d': 90 * dayMs } as const;
+/** How much time a plot shows, and how much of it is one point, of which a bar is 4 px wide. */
+const ranges = {
+  '1 h': [dayMs / 24, dayMs / 24 / 60],
+  '24 h': [dayMs, dayMs / 48],
+  '7 d': [7 * dayMs, dayMs / 8],
+  '90 d': [90 * dayMs, 2 * dayMs],
+} as const;
 const usual = '7 d';
 const noonSeconds = 43_200;
-const mostPoints = 200;
 const mostSeries = 6;
 const shownRows = 5;
 
@@ -55,11 +60,13 @@ type MakePlots = (
 /** Returns the section with the plots of the time that `range` in the address names. */
 export async function historySection(request: PageRequest, make: MakePlots): Promise<Html> {
   const asked = Object.entries(ranges).find(([name]) => name === request.query['range']);
-  const [chosen, ms] = asked ?? [usual, ranges[usual]];
+  const [chosen, [ms, stepMs]] = asked ?? [usual, ranges[usual]];
   const plots = await request.mirror
     .read({ seesAddresses: false }, ({ snapshot, now }) => {
       if (snapshot?.figures.firstSince(0) === undefined) return [];
-      return make(request, snapshot.figures, { now, ms, stepMs: Math.ceil(ms / mostPoints) });
+      // The points stay the same while time goes on.
+      const since = Math.floor((now - ms) / stepMs) * stepMs;
+      return make(request, snapshot.figures, { now, ms: now - since, stepMs });
     })
     .catch((error: unknown) => {
       // The overview says that the snapshot cannot be read, among what needs attention.
@@ -87,35 +94,43 @@ const noHistory = html`<p class="quiet">
   There is no history yet: it begins with the end of the first run.
 </p>`;
 
+/** A point, and the number above a plot, stand for all runs in this time. */
+function largestIn(stepMs: number): string {
+  return ` (largest in ${range(stepMs)})`;
+}
+
 /** The plots of a mirror: people, opt-outs and runs. */
 export const mirrorPlots: MakePlots = (request, figures, { now, ms, stepMs }) => {
-  const points = figures.points({ since: now - ms, stepMs });
-  const x = [...new Set(points.map(({ at }) => Math.round(at / 1000)))];
+  const points = figures
+    .points({ since: now - ms, stepMs })
+    .map((one) => ({ ...one, at: Math.round(Math.min(now, one.at) / 1000) }));
+  const x = [...new Set(points.map(({ at }) => at))];
   const modes = [...new Set(points.map(({ mode }) => mode))].toSorted();
   const byMode = (value: (point: (typeof points)[number]) => number | null): Series[] =>
     modes.map((mode) => {
       const own = points.filter((point) => point.mode === mode);
-      const values = new Map(own.map((point) => [Math.round(point.at / 1000), value(point)]));
+      const values = new Map(own.map((point) => [point.at, value(point)]));
       return { label: `${mode} runs`, values: x.map((at) => values.get(at) ?? null) };
     });
-  const ages = new Map(
-    points.map(({ at, proofMs }) => [Math.round(at / 1000), proofMs && proofMs / 1000]),
-  );
   const rows = figures.people({ since: now - ms, stepMs });
   const counts = rows.map(({ people }) => new Map(Object.entries(people)));
   const channels = [...new Set(counts.flatMap((one) => [...one.keys()]))].slice(0, mostSeries);
-  const daysMs = Math.max(ms, ranges[usual]);
-  const optOuts = figures.optOuts(now - daysMs);
+  const daysMs = Math.max(ms, ranges[usual][0]);
+  const barDays = Math.max(1, stepMs / dayMs);
+  const optOuts = figures.optOuts(barDays, now - daysMs);
   const days = [...new Set(optOuts.map(({ day }) => day))];
   // At noon, which is on the same day in nearly all time zones.
   const noons = days.map((day) => Math.min(now / 1000, Date.parse(day) / 1000 + noonSeconds));
   const shares = byMode(({ used }) => used && used * 100);
   const limit = { label: 'limit', values: x.map(() => 100), isLimit: true };
-  const atRuns = x.map((at) => ages.get(at) ?? null);
-  const last = atRuns.findLastIndex((one) => one !== null);
+  const atRuns = x.map((nth) => {
+    const ages = points.flatMap(({ at, proofMs }) => (at === nth ? (proofMs ?? []) : []));
+    return ages.length === 0 ? null : Math.max(...ages) / 1000;
+  });
   // The age has grown since the last run.
-  const since = now / 1000 - (x[last] ?? 0);
-  const age = { label: 'age', values: [...atRuns, last < 0 ? null : (atRuns[last] ?? 0) + since] };
+  const { ageMs = null } = request.mirror.status().status.proven ?? {};
+  const age = { label: 'age', values: [...atRuns, ageMs && ageMs / 1000] };
+  const most = largestIn(stepMs);
   const plot = (title: string, unit: Plot['unit'], look: Plot['look'], series: Series[]): Plot => {
     return { title, x, from: (now - ms) / 1000, to: now / 1000, unit, look, series };
   };
@@ -135,26 +150,26 @@ export const mirrorPlots: MakePlots = (request, figures, { now, ms, stepMs }) =>
       x: rows.map(({ at }) => Math.round(at / 1000)),
     },
     {
-      ...plot('Opt-outs per day', 'count', 'bars', byOrigin),
+      ...plot(`Opt-outs per ${barDays === 1 ? 'day' : range(stepMs)}`, 'count', 'bars', byOrigin),
       x: noons,
       isDaily: true,
       from: (now - daysMs) / 1000,
     },
     plot(
-      'Changes per run',
+      `Changes per run${most}`,
       'count',
       'bars',
       byMode(({ changed }) => changed),
     ),
     plot(
-      'Run time',
+      `Run time${most}`,
       'seconds',
       'line',
       byMode((point) => point.ms / 1000),
     ),
-    plot('Rate limit used', 'percent', 'line', [...shares, limit]),
+    plot(`Rate limit used${most}`, 'percent', 'line', [...shares, limit]),
     plot(
-      'Requests refused by the rate limit',
+      `Requests refused by the rate limit${most}`,
       'count',
       'bars',
       byMode(({ refused }) => refused),
@@ -173,8 +188,8 @@ export const routePlots: MakePlots = (_, figures, { now, ms, stepMs }) => {
   return [...Map.groupBy(figures.routes({ since: now - ms, stepMs }), title)]
     .toSorted(([a], [b]) => a.localeCompare(b))
     .map(([name, points]) => ({
-      title: name,
-      x: points.map(({ at }) => Math.round(at / 1000)),
+      title: `${name}${largestIn(stepMs)}`,
+      x: points.map(({ at }) => Math.round(Math.min(now, at) / 1000)),
       from: (now - ms) / 1000,
       to: now / 1000,
       unit: 'count',

@@ -65,6 +65,8 @@ const dayOf = (column: string): string => `strftime('%Y-%m-%d', ${column} / 1000
 
 /** The number of the point that a row belongs to. Parameters are bound as REAL. */
 const bucket = 'cast((at - @since) / @stepMs as integer)';
+/** The middle of it, at which what several rows have in common is drawn. */
+const middle = `@since + (${bucket} + 0.5) * @stepMs`;
 
 /** Selects the opt-outs of these people `r` that were made on the platform, with their time. */
 const madeThere = (these: string): string =>
@@ -144,13 +146,13 @@ export function figuresIn(db: Statements) {
     firstSince: db.value<[since: number], number>('select min(at) from run_figures where at >= ?'),
     /** Returns the largest values of the runs of a mode in each step. */
     points: db.all<Part, Point>(
-      `select max(at) at, mode, max(ms) ms, max(refused) refused, max(used) used,
+      `select ${middle} at, mode, max(ms) ms, max(refused) refused, max(used) used,
          max(proof_ms) proofMs, max(changed) changed
        from run_figures where at >= @since group by ${bucket}, mode order by at`,
     ),
     /** Returns the largest values of each route in each step; another window is another route. */
     routes: db.all<Part, RouteFigures>(
-      `select max(at) at, route, max(sent) sent, max(most) most, window_ms windowMs
+      `select ${middle} at, route, max(sent) sent, max(most) most, window_ms windowMs
        from route_figures where at >= @since group by ${bucket}, route, window_ms order by at`,
     ),
     people: db.all<Part, { at: number; people: Counts }, { at: number; people: string }>(
@@ -158,8 +160,11 @@ export function figuresIn(db: Statements) {
        group by ${bucket} order by at`,
       ({ at, people }) => ({ at, people: peopleCounts.decode(people) }),
     ),
-    optOuts: db.all<[since: number], OptOutDay>(
-      `select day, origin, n from opt_out_day where day >= ${dayOf('?')} order by day, origin`,
+    /** Returns the opt-outs of so many days each, with the first of them. */
+    optOuts: db.all<[days: number, since: number], OptOutDay>(
+      `with part (days) as (values (cast(? as integer)))
+       select date(unixepoch(day) / 86400 / days * days * 86400, 'unixepoch') day, origin, sum(n) n
+       from opt_out_day, part where day >= ${dayOf('?')} group by 1, origin order by 1, origin`,
     ),
     prune: (before: number) => prunes.forEach((prune) => prune(before)),
   };

@@ -122,7 +122,7 @@ function platformOptOuts(
   { since, before, count }: Period,
 ): Happened[] {
   const { figures, optOutReports } = snapshot;
-  const isAny = figures.optOuts(since).some(({ origin }) => origin === 'platform');
+  const isAny = figures.optOuts(1, since).some(({ origin }) => origin === 'platform');
   const left = isAny ? figures.madeThere({ since, before, count: count * linesShown }) : [];
   const reports = optOutReports.accepted(since, before, count * linesShown);
   const reported = reports.map(({ email: key, channel, endedAt }) => {
