@@ -156,7 +156,7 @@ test('many downloads at once start two processes at a time, and too many are ref
   expect(failures).toEqual([]);
 });
 
-test('Ctrl-K goes to a mirror by the beginning of its name, and to a person', async () => {
+test('Ctrl-K goes to a mirror or a page by the beginning of its name, and to a person', async () => {
   const world = await waiting();
   const running = await startConsole([world.file]);
   const { page, complaints } = await look(running);
@@ -165,11 +165,14 @@ test('Ctrl-K goes to a mirror by the beginning of its name, and to a person', as
     await page.keyboard.press('Control+k');
     await page.getByRole('dialog').getByRole('link', { name: 'world' }).waitFor();
     expect(await faultsOf(page)).toEqual([]);
-    await page.getByLabel('Mirror or person').fill(words);
+    await page.getByLabel('Mirror, page or person').fill(words);
     await page.keyboard.press('Enter');
   };
   await ask('wor');
   await page.waitForURL(`**${pathOf('')}`);
+  // A page of the mirror that is shown, among those of its navigation.
+  await ask('audit');
+  await page.waitForURL(`**${pathOf('audit')}`);
   await ask('ann@example.com');
   await page.getByRole('heading', { level: 1, name: 'ann@example.com' }).waitFor();
   expect(complaints).toEqual([]);

@@ -174,7 +174,7 @@ test('a first load shows its progress and the rate limits while it runs', async 
   await limits.getByText('No run is in progress.').waitFor();
   const route = limits.locator('tr', { hasText: 'contacts.enrol' });
   await route.waitFor();
-  expect(await route.innerText()).toContain('4\t1 s\t–\t0 %');
+  expect(await route.innerText()).toContain('4\t1 s\tidle\t0 %');
   await limits.reload();
   const plot = limits.locator('figure', { hasText: 'contacts.enrol: requests per 1 s' });
   const legend = await plot.locator('.legend li').allInnerTexts();

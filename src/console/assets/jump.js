@@ -1,4 +1,4 @@
-// Ctrl-K or Cmd-K asks for a mirror, or a person of the mirror that is shown or of all.
+// Ctrl-K or Cmd-K asks for a mirror, a page, or a person of the mirror that is shown or of all.
 'use strict';
 
 const dialog = document.getElementById('jump');
@@ -6,15 +6,19 @@ const opener = document.querySelector('[data-jump]');
 if (dialog && opener) {
   const field = dialog.querySelector('input');
   const list = dialog.querySelector('ul');
-  let mirrors = [];
+  const pages = [...document.querySelectorAll('nav li > a')].map(({ href, firstChild }) => {
+    return { name: firstChild.textContent.trim(), href };
+  });
+  let places = pages;
 
   const word = () => field.value.trim().toLowerCase();
+  const nameOf = ({ name }) => name.toLowerCase();
   const show = () => {
-    const found = mirrors.filter((name) => name.includes(word())).slice(0, 8);
-    const links = found.map((name) => {
+    const found = places.filter((place) => nameOf(place).includes(word())).slice(0, 16);
+    const links = found.map(({ name, href }) => {
       const item = document.createElement('li');
       const link = item.appendChild(document.createElement('a'));
-      [link.href, link.textContent] = [`/m/${name}`, name];
+      [link.href, link.textContent] = [href, name];
       return item;
     });
     list.replaceChildren(...links);
@@ -23,7 +27,8 @@ if (dialog && opener) {
     dialog.showModal();
     field.select();
     const answer = await fetch('/mirrors.json', { redirect: 'error' }).catch(() => undefined);
-    if (answer?.ok) mirrors = await answer.json();
+    const mirrors = answer?.ok ? await answer.json() : [];
+    places = [...pages, ...mirrors.map((name) => ({ name, href: `/m/${name}` }))];
     show();
   };
 
@@ -37,10 +42,10 @@ if (dialog && opener) {
     if (!dialog.open) open();
   });
   dialog.querySelector('form').addEventListener('submit', (event) => {
-    const begun = mirrors.filter((name) => name.startsWith(word()));
-    const mirror = mirrors.includes(word()) ? word() : begun.length === 1 && begun[0];
-    if (!mirror) return;
+    const begun = places.filter((place) => nameOf(place).startsWith(word()));
+    const [place = begun.length === 1 && begun[0]] = begun.filter((one) => nameOf(one) === word());
+    if (!place) return;
     event.preventDefault();
-    location.href = `/m/${mirror}`;
+    location.href = place.href;
   });
 }

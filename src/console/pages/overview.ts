@@ -283,7 +283,7 @@ export function limitPieces(
   ];
   const routes = [...rows.values()]
     .toSorted((a, b) => a.route.localeCompare(b.route))
-    .map(({ route, limit, windowMs, used = '–', others, at }) => [
+    .map(({ route, limit, windowMs, used = running ? '–' : 'idle', others, at }) => [
       route,
       withCommas(limit),
       range(windowMs),

@@ -49,13 +49,13 @@ function navigation(links: readonly NavLink[]): Html {
   </nav>`;
 }
 
-/** Asks for a mirror or a person; jump.js opens it. It changes nothing, so it has no token. */
+/** Asks for a mirror, a page or a person; jump.js opens it. Without a change, it has no token. */
 function jumpDialog(mirror: SentPage['mirror']): Html {
   const example = 'acme, or #9cc428f416d4';
   return html`<button class="plain" data-jump hidden>Go to… <kbd>Ctrl K</kbd></button>
-    <dialog id="jump" aria-label="Go to a mirror or a person">
+    <dialog id="jump" aria-label="Go to a mirror, a page or a person">
       <form method="post" action="${mirror?.href ?? ''}/people">
-        ${textField('Mirror or person', { name: 'who', example })}
+        ${textField('Mirror, page or person', { name: 'who', example })}
         <ul></ul>
         <button class="second">Go</button>
       </form>
