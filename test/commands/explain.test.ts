@@ -3,7 +3,13 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { rules } from '../../src/records/contact/consent/rules.ts';
 import { takeLease } from '../../src/store/database/writer-lease.ts';
-import { ann, bob, mirrored, type Mirrored } from '../support/commands/mirrored-contacts.ts';
+import {
+  ann,
+  bob,
+  heldNewcomers,
+  mirrored,
+  type Mirrored,
+} from '../support/commands/mirrored-contacts.ts';
 
 const head = 'id,email,news,product,lost\n';
 const record = (id: string, email: string, news: string): string => `${id},${email},${news},,\n`;
@@ -97,6 +103,32 @@ const situations: Situation[] = [
     },
   ],
 ];
+
+test('what happened to a person is one line of time, with what was seen and decided', async () => {
+  const eve = 'eve@example.com';
+  const { plan, ...world } = await heldNewcomers();
+  await world.call('approve', plan, '--reason', 'the campaign', '--by', 'ben');
+  await world.call('sync');
+  world.emulator.dashboard.leave(eve, 'ch_news');
+  await world.call('sync');
+  const why = ['--reason', 'by phone', '--evidence', 'a note', '--by', 'anna'];
+  expect((await world.call('resolve', eve, '--channel', 'ch_news', '--out', ...why)).code).toBe(0);
+  const { out } = await world.call('explain', eve, '--verbose', '--offline');
+  const titles = [...out.matchAll(/^ {2}20\d\d-\S+Z {2}(.*)$/gm)].map(([, title]) => title);
+  const times = [...out.matchAll(/^ {2}(20\d\d-\S+Z) {2}/gm)].map(([, at]) => at);
+  expect(times).toEqual(times.toSorted((a = '', b = '') => b.localeCompare(a)));
+  const found = (words: RegExp) => titles.findIndex((title) => words.test(title ?? ''));
+  const order = [
+    /^conflict: .* the person opted out/,
+    /^opted out of ch_news on the platform/,
+    /^anna resolved a conflict: by phone/,
+    /^create ch_news – done \(run \S+\), approved by ben/,
+    /^asked the platform: contacts\.enrol, answered 201/,
+    /^ben approved changes, this person's among them: the campaign/,
+  ].map(found);
+  expect(order).toEqual(order.toSorted((a, b) => a - b));
+  expect(order).not.toContain(-1);
+});
 
 describe('explain', () => {
   test.each(situations)('%s', async (_, arrange, is) => {

@@ -161,7 +161,8 @@ function placeSections(document: PersonDocument): Section[] {
       'Reported to the CRM',
       reports.map(({ channel, crmId, cause, state, since }) => {
         const where = channel === '*' ? 'all mail' : channel;
-        return `${cause} of ${where} for CRM id ${crmId}: ${state}, since ${since}`;
+        const is = reportWords[state];
+        return `${listWords[cause] ?? cause} of ${where}, CRM id ${crmId}: ${is}, since ${since}`;
       }),
     ],
   ];
@@ -452,13 +453,15 @@ function triedRules({ channel, tried, gates: asked, by }: Channel): Section {
   return { title: ['Rules tried for ', { channel }], table, isFolded: true };
 }
 
+/** Returns one line of time. In one second, what came of a request follows the request. */
 function happenedSections(document: PersonDocument, extent: Extent): Section[] {
   const { happenings = Infinity, characters = Infinity } = extent;
   const { audit, history, requests } = document;
   const entries = audit?.entries ?? [];
+  const firsts = new Map(entries.toReversed().map(({ run, seq }) => [run?.id, seq]));
   // The audit log has no write of some changes, such as of one that was never sent.
   const changes = new Set(history);
-  const ofEntries = entries.map((entry): Happening => {
+  const ofEntries = entries.map((entry): Moment => {
     const { at, seq, run, op, part, outcome } = entry;
     const same = [...changes].filter(
       (one) => one.run === run?.id && one.op === op && one.channel === part,
@@ -466,7 +469,7 @@ function happenedSections(document: PersonDocument, extent: Extent): Section[] {
     const change = same.find((one) => one.outcome === outcome) ?? same[0];
     if (change) changes.delete(change);
     const { title, facts } = entryParts(entry);
-    return {
+    const happening = {
       at,
       title: [title, runSpan(run?.id), change ? reasonWords(change) : ''].flat(),
       facts: [
@@ -474,21 +477,25 @@ function happenedSections(document: PersonDocument, extent: Extent): Section[] {
           name,
           name === 'rule' ? { strong: value } : value,
         ]),
-        ['audit log', seq === 0 ? 'not written yet' : `entry ${seq}`],
+        ['audit log', `entry ${seq}`] as const,
       ],
     };
+    return [seq, happening];
   });
   const all = [
     ...ofEntries,
-    ...[...changes].map(ofChange),
-    ...requests.map((one) => ofRequest(one, characters)),
-    ...ofPlatform(document),
-  ].toSorted((a, b) => b.at.localeCompare(a.at));
+    ...[...changes].map((one): Moment => [firsts.get(one.run) ?? Infinity, ofChange(one)]),
+    ...requests.map((one): Moment => {
+      return [(firsts.get(one.run ?? '') ?? 0) - 0.5, ofRequest(one, characters)];
+    }),
+    ...seenOf(document).map((one): Moment => [Infinity, one]),
+    ...decidedAbout(document).map((one): Moment => [0, one]),
+  ].toSorted(([m, a], [n, b]) => b.at.localeCompare(a.at) || (m === n ? 0 : n - m));
   const more = all.length - happenings;
   return [
     {
       title: 'What happened, the newest first',
-      happened: all.slice(0, happenings),
+      happened: all.slice(0, happenings).map(([, one]) => one),
       none: 'Nothing is kept about this person.',
     },
     {
@@ -498,6 +505,71 @@ function happenedSections(document: PersonDocument, extent: Extent): Section[] {
           : [],
     },
   ];
+}
+
+/** Something that happened, with its place in its second. */
+type Moment = [nth: number, Happening];
+
+/** Returns what runs saw of the person and reported to the CRM; of one second, the last first. */
+function seenOf(document: PersonDocument): Happening[] {
+  const { snapshot, ledger, problems, held, reports } = document;
+  const onPlatform = ofPlatform(document);
+  const told = new Set(onPlatform.map(({ at }) => at));
+  const happened = (at: string, title: Text, ...facts: Happening['facts']): Happening => {
+    return { at, title, facts };
+  };
+  const of = (channel: string | null) =>
+    channel === null
+      ? []
+      : [['for', channel === '*' || channel === '' ? 'all mail' : { channel }] as const];
+  const { absence = null, seenAt = null } = snapshot ?? {};
+  return [
+    ...reports.map(({ channel, crmId, cause, state, since, endedAt }) => {
+      const title = `${listWords[cause] ?? cause}: ${reportWords[state]}`;
+      return happened(endedAt ?? since, title, ...of(channel), ['CRM id', crmId]);
+    }),
+    ...held.map(({ since, guard, channel }) => {
+      const limit = `\`guards.${guard}\``;
+      return happened(since, 'a change began to await approval', ['limit', limit], ...of(channel));
+    }),
+    ...problems.map(({ class: is, since, reason, fix }) => {
+      const link = { page: 'problems', text: 'Problems' };
+      return happened(since, `${is}: ${reason}`, ['remedy', fix], ['see', link]);
+    }),
+    ...ledger.flatMap(({ channel, cause, until, ...when }) => {
+      if (until === null || told.has(until)) return [];
+      const title = `put on the do-not-contact list: ${listWords[cause] ?? cause}`;
+      return happened(until, title, ...of(channel), ['when', timeWords({ ...when, until })]);
+    }),
+    ...present(
+      absence && happened(absence.first, 'missing from the CRM', ['since', absenceWords(absence)]),
+      seenAt !== null && happened(seenAt, 'last seen on the platform'),
+    ),
+    ...onPlatform,
+  ];
+}
+
+const reportWords = {
+  needless: 'the CRM says so itself',
+  planned: 'to be reported to the CRM',
+  sent: 'sent to the CRM, without an answer yet',
+  acked: 'reported to the CRM',
+  rejected: 'the CRM refused the report',
+  unknown: 'perhaps reported to the CRM',
+};
+
+/** Returns the decisions about plans in which changes of the person are. */
+function decidedAbout({ audit, held }: PersonDocument): Happening[] {
+  const approved = (audit?.entries ?? []).flatMap(({ approvedBy = [], approval: plan }) =>
+    approvedBy.map(({ name: by, ...one }) => ({ is: 'approved', plan: String(plan), by, ...one })),
+  );
+  const open = held.flatMap(({ decisions }) => decisions);
+  const all = new Map([...open, ...approved].map((one) => [`${one.plan} ${one.at}`, one]));
+  return [...all.values()].map(({ is, at, plan, by, reason }) => ({
+    at,
+    title: `${by} ${is} changes, this person's among them${reason === null ? '' : `: ${reason}`}`,
+    facts: [['plan', { page: `audit?plan=${plan}`, text: plan }]],
+  }));
 }
 
 function runSpan(run: string | null | undefined): Text {
