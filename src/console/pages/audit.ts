@@ -145,17 +145,14 @@ function entriesOf(request: PageRequest, { snapshot, names: known }: Seen, log: 
             const entry = documentOf(row);
             if (entry.type !== 'run') return item(entry);
             const writes = writesOf(request, ofRuns, row.seq, (one) => item(documentOf(one)));
-            return item(entry, html`${outcomeOf(entry, snapshot)} ${writes}`);
+            // The log says only that the run began.
+            const run = snapshot?.runs.get(String(entry['id']));
+            const ended = run && statusWords({ ...run, only: null });
+            return item(entry, html`<small class="quiet">${ended}</small> ${writes}`);
           })}
         </ol>`
   }
   ${pageLinks(request, [rows.length > shown && ['Older entries', { before: `${last}` }]])}`;
-}
-
-/** Returns how the run that an entry is about has ended: the log says only that it began. */
-function outcomeOf(entry: EntryDocument, snapshot: Seen['snapshot']): Html | '' {
-  const run = snapshot?.runs.get(String(entry['id']));
-  return run ? html`<small class="quiet">${statusWords({ ...run, only: null })}</small>` : '';
 }
 
 /** Returns the line of the writes of a run, or of those that a plan approved, which may unfold. */

@@ -45,13 +45,17 @@ export const eventsPage: Page = {
       // The id of a row is the record that can be processed.
       const waits = waiting.events.map(({ record, isErased, state, at, attempts }): TableRow => {
         const is = `${isErased ? 'erased in the CRM, ' : ''}${stateWords[state]}`;
-        const cells = [nameOf(record), instant(at), is, String(attempts), ''];
+        const cells = [nameOf(record), { moment: instant(at) }, is, String(attempts), ''];
         return { cells, notes: [], ...(state === 'delayed' && !isErased && { id: record }) };
       });
       const came = events.slice(0, shown).map(({ at, record: id, isErased, state }): TableRow => {
         const is = `accepted${isErased ? ', erased in the CRM' : ''}, ${state}`;
         const isDone = state === 'done' && id !== undefined && !isErased;
-        return { cells: [nameOf(id), instant(at), is, ''], notes: [], ...(isDone && { id }) };
+        return {
+          cells: [nameOf(id), { moment: instant(at) }, is, ''],
+          notes: [],
+          ...(isDone && { id }),
+        };
       });
       const columns = ['CRM record', 'Arrived', 'State'];
       const now = {
@@ -74,7 +78,7 @@ export const eventsPage: Page = {
         title: 'Refused deliveries',
         table: {
           columns: ['Arrived', 'Why'],
-          rows: refusals.map(({ at, why }) => [instant(at), whyWords[why] ?? why]),
+          rows: refusals.map(({ at, why }) => [{ moment: instant(at) }, whyWords[why] ?? why]),
         },
       })}`;
       return { title, body };

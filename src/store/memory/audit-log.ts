@@ -93,7 +93,7 @@ interface NoWrites {
   count: number;
 }
 
-/** Selects writes of the run whose entry has this number; `names`: those approved by these. */
+/** Selects writes of a run; `names`: those approved by a plan or a part with such a name. */
 interface RunWrites {
   run: number;
   after: number;
@@ -124,16 +124,13 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
   const aboutTemplate = all<[text: string, key: Key], StoredEntry>(
     `${entries} where instr(body, ?) and body ->> '$[#-1]' = ? order by seq`,
   );
-  const mentioning = all<[text: string], StoredEntry>(
-    `${entries} where instr(body, ?) order by seq`,
-  );
   const nameSql = `case body ->> 0 when 'decision' then ${fieldSql('decision', 'name')}
     when 'run' then ${fieldSql('run', 'name')} when 'erasure' then ${fieldSql('erasure', 'by')} end`;
   const noWrites = all<NoWrites, StoredEntry>(
     // An entry that somebody has changed need not be JSON, and has to be found.
     `${entries} where ${isNoWrite} and seq < @before and case when json_valid(body) then
        (@type is null or body ->> 0 = @type)
-       and (@from is null or body ->> 1 >= @from or (
+       and (@from is null or body ->> 1 >= @from or body ->> 0 = 'run' and (
          select wrote.body ->> 1 from audit wrote
          where ${isWrite('wrote.')} and ${runSql('wrote.')} = +audit.seq
          order by wrote.seq desc limit 1) >= @from)
@@ -169,6 +166,9 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
   const writes = all<RunWrites, StoredEntry>(
     `${entries} ${ofRun} and seq > @after and (@names is null or ${isApproved})
      order by seq limit @count`,
+  );
+  const approvedBy = all<{ names: string[] }, StoredEntry>(
+    `${entries} where ${isWrite()} and ${isApproved}`,
   );
   const approved = all<{ since: number; names: string[] }, { run: number; n: number }>(
     `select ${runSql()} run, count(*) n from audit
@@ -277,15 +277,9 @@ export function auditLogIn(tables: MemoryTables, signing: SigningKey) {
     aboutTemplate: (key: Key) => aboutTemplate(JSON.stringify(key), key),
     /** Returns the entries of the decisions about a plan, and of the writes that these approved. */
     aboutPlan(hash: string): StoredEntry[] {
-      // A write names the part of the plan that was approved.
       const { decided, names } = plannedAs(hash);
-      const writes = names.flatMap((name) =>
-        mentioning(JSON.stringify(name)).filter(({ body }) => {
-          const entry = entryIn(body);
-          return entry?.type === 'write' && entry.approval === name;
-        }),
-      );
-      return [...decided, ...writes].toSorted((one, other) => one.seq - other.seq);
+      const all = [...decided, ...approvedBy({ names })];
+      return all.toSorted((one, other) => one.seq - other.seq);
     },
     decisions: all<[], StoredEntry>(
       `${entries} where ${isNoWrite} and body like '["decision"%' order by seq`,
