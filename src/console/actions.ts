@@ -182,7 +182,10 @@ export async function act(
   acting: Acting,
 ): Promise<void> {
   const { back = linkTo(acting), csrf: _, ...values } = formOf(request, form);
-  const done = await outcomeOf(acting, values);
+  const done = await outcomeOf(acting, values).catch((error: unknown) => {
+    if (error instanceof Invalid) return saying(exitCode('invalid'), [error.message]);
+    throw error;
+  });
   if (done) {
     const { sections } = done;
     const otherwise = neutral.has(done.code) ? 'busy' : 'bad';
@@ -203,27 +206,31 @@ async function outcomeOf(acting: Acting, values: FormValues): Promise<Outcome> {
     mirror.jobs.get(values['subject'] ?? '')?.stop?.();
     return undefined;
   }
-  let commands: string[][];
-  try {
-    commands = commandLines(name, values);
-  } catch (error) {
-    if (error instanceof Invalid) return saying(exitCode('invalid'), [error.message]);
-    throw error;
-  }
+  const commands = commandLines(name, values);
   const [argv = []] = commands;
   if (name in jobActions) {
     const job = startJob(acting, argv, values);
     if (!job) return saying(exitCode('held'), ['This is in progress already.']);
-    await soon(
-      job.then((ended) => planAgain(acting, ended, values)),
-      clock,
-    );
+    // The plan of an undo is made anew if the undo was refused, or a guard has held a part of it.
+    const ended = job.then(async (before) => {
+      const { answer, kind } = before;
+      if (kind !== 'undo' || !answer || !undecided.has(answer.code)) return undefined;
+      const again = { ...acting, name: 'undo-plan' };
+      return startJob(again, commandLines(again.name, values)[0] ?? [], values, before);
+    });
+    await soon(ended, clock);
     return undefined;
   }
   const effect = mirror.effectOf(argv);
   if (effect === 'reads') {
     const isNaming = name === 'check' && user.seesAddresses;
-    return showReading(mirror, await mirror.runApart(isNaming ? [...argv, '--addresses'] : argv));
+    const answer = await mirror.runApart(isNaming ? [...argv, '--addresses'] : argv);
+    const found = documentIn(answer, (value) => isCheck(value) || isVerified(value));
+    const { code } = answer;
+    if (Array.isArray(found)) return saying(code, found);
+    if (isCheck(found)) return { code, sections: checkSections(found, true) };
+    const log = `The audit log of ${mirror.config.mirror}`;
+    return { code, sections: [verificationSection(log, found)] };
   }
   if (name === 'approve' || name === 'reject') return decide(acting, commands, values);
   const answered = mirror.run(user, argv);
@@ -254,15 +261,6 @@ async function showRun({ user, mirror }: Acting, answer: CommandAnswer) {
     return runsSection(runs, { now: seen.now, none: '' });
   });
   return { code, sections: [row, { lines }] };
-}
-
-/** Shows what a check or a verification has found. */
-function showReading({ config }: ConsoleMirror, answer: CommandAnswer) {
-  const { code } = answer;
-  const found = documentIn(answer, (value) => isCheck(value) || isVerified(value));
-  if (Array.isArray(found)) return saying(code, found);
-  if (isCheck(found)) return { code, sections: checkSections(found, true) };
-  return { code, sections: [verificationSection(`The audit log of ${config.mirror}`, found)] };
 }
 
 /** Returns what the promise is resolved with, or undefined if that takes long. */
@@ -298,14 +296,6 @@ function startJob(
 
 /** The exit codes with which an undo has left something to decide: another plan, or an approval. */
 const undecided: ReadonlySet<number> = new Set((['invalid', 'held'] as const).map(exitCode));
-
-/** Makes the plan of an undo anew if the undo was refused, or a guard has held a part of it. */
-async function planAgain(acting: Acting, before: Job, values: FormValues): Promise<void> {
-  const { answer, kind } = before;
-  if (kind !== 'undo' || !answer || !undecided.has(answer.code)) return;
-  const name = 'undo-plan';
-  await startJob({ ...acting, name }, actions[name]?.(values) ?? [], values, before);
-}
 
 /** Returns the values of the boxes of a form, such as channel=ch_news, that are ticked or not. */
 function boxesOf(values: FormValues, isTicked: boolean): [option: string, value: string][] {

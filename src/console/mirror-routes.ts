@@ -13,7 +13,7 @@ import { readerOf } from './view/console-text.ts';
 import { type limitPages, watchMirror } from './live.ts';
 import { csrfOf, formOf, type NavLink, sendOperatorsOnly, sendPage } from './view/layout.ts';
 import { html } from '../views/render/html.ts';
-import { heldRecords, problemCount } from '../views/status/status-sections.ts';
+import { openCount, problemCount } from '../views/status/status-sections.ts';
 import {
   linkTo,
   orFault,
@@ -195,10 +195,7 @@ function frameOf(mirror: ConsoleMirror, current: string) {
   const counts: Readonly<Record<string, number>> =
     'fault' in seen
       ? {}
-      : {
-          approvals: heldRecords(seen.status).reduce((sum, { open }) => sum + open, 0),
-          problems: problemCount(seen.status),
-        };
+      : { approvals: openCount(seen.status), problems: problemCount(seen.status) };
   const nav = pages.flatMap(({ nav: text, path }): NavLink[] => {
     if (text === undefined) return [];
     const isCurrent = current === path || (path !== '' && current.startsWith(`${path}/`));

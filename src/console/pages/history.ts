@@ -6,7 +6,7 @@
 import { withCommas } from '../../domain/values/counted.ts';
 import { dayText, instant, lasting, range } from '../../compose/output/format-values.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
-import type { OptOutOrigin, RouteFigures } from '../../store/tables/run-figures.ts';
+import type { OptOutOrigin, Point, RouteFigures } from '../../store/tables/run-figures.ts';
 import { unreadable } from '../../views/status/attention.ts';
 import { html, type Html, sectionsHtml, timeOf } from '../../views/render/html.ts';
 import { names, numbers } from '../../views/sections.ts';
@@ -94,10 +94,13 @@ const noHistory = html`<p class="quiet">
   There is no history yet: it begins with the end of the first run.
 </p>`;
 
-/** A point, and the number above a plot, stand for all runs in this time. */
-function largestIn(stepMs: number): string {
-  return ` (largest in ${range(stepMs)})`;
-}
+/** What is drawn of each run; a point, and the number above it, is the largest of several runs. */
+const perRun: readonly [string, Plot['unit'], Plot['look'], (run: Point) => number | null][] = [
+  ['Changes per run', 'count', 'bars', ({ changed }) => changed],
+  ['Run time', 'seconds', 'line', ({ ms }) => ms / 1000],
+  ['Rate limit used', 'percent', 'line', ({ used }) => used && used * 100],
+  ['Requests refused by the rate limit', 'count', 'bars', ({ refused }) => refused],
+];
 
 /** The plots of a mirror: people, opt-outs and runs. */
 export const mirrorPlots: MakePlots = (request, figures, { now, ms, stepMs }) => {
@@ -106,7 +109,7 @@ export const mirrorPlots: MakePlots = (request, figures, { now, ms, stepMs }) =>
     .map((one) => ({ ...one, at: Math.round(Math.min(now, one.at) / 1000) }));
   const x = [...new Set(points.map(({ at }) => at))];
   const modes = [...new Set(points.map(({ mode }) => mode))].toSorted();
-  const byMode = (value: (point: (typeof points)[number]) => number | null): Series[] =>
+  const byMode = (value: (run: Point) => number | null): Series[] =>
     modes.map((mode) => {
       const own = points.filter((point) => point.mode === mode);
       const values = new Map(own.map((point) => [point.at, value(point)]));
@@ -121,7 +124,6 @@ export const mirrorPlots: MakePlots = (request, figures, { now, ms, stepMs }) =>
   const days = [...new Set(optOuts.map(({ day }) => day))];
   // At noon, which is on the same day in nearly all time zones.
   const noons = days.map((day) => Math.min(now / 1000, Date.parse(day) / 1000 + noonSeconds));
-  const shares = byMode(({ used }) => used && used * 100);
   const limit = { label: 'limit', values: x.map(() => 100), isLimit: true };
   const atRuns = x.map((nth) => {
     const ages = points.flatMap(({ at, proofMs }) => (at === nth ? (proofMs ?? []) : []));
@@ -130,7 +132,6 @@ export const mirrorPlots: MakePlots = (request, figures, { now, ms, stepMs }) =>
   // The age has grown since the last run.
   const { ageMs = null } = request.mirror.status().status.proven ?? {};
   const age = { label: 'age', values: [...atRuns, ageMs && ageMs / 1000] };
-  const most = largestIn(stepMs);
   const plot = (title: string, unit: Plot['unit'], look: Plot['look'], series: Series[]): Plot => {
     return { title, x, from: (now - ms) / 1000, to: now / 1000, unit, look, series };
   };
@@ -155,25 +156,11 @@ export const mirrorPlots: MakePlots = (request, figures, { now, ms, stepMs }) =>
       isDaily: true,
       from: (now - daysMs) / 1000,
     },
-    plot(
-      `Changes per run${most}`,
-      'count',
-      'bars',
-      byMode(({ changed }) => changed),
-    ),
-    plot(
-      `Run time${most}`,
-      'seconds',
-      'line',
-      byMode((point) => point.ms / 1000),
-    ),
-    plot(`Rate limit used${most}`, 'percent', 'line', [...shares, limit]),
-    plot(
-      `Requests refused by the rate limit${most}`,
-      'count',
-      'bars',
-      byMode(({ refused }) => refused),
-    ),
+    ...perRun.map(([title, unit, look, value]) => {
+      const limits = unit === 'percent' ? [limit] : [];
+      const whole = `${title} (largest in ${range(stepMs)})`;
+      return plot(whole, unit, look, [...byMode(value), ...limits]);
+    }),
     {
       ...plot('Age of the last complete run', 'seconds', 'line', [age]),
       // Not after the end of the axis, where it would not count for the scale.
@@ -188,7 +175,7 @@ export const routePlots: MakePlots = (_, figures, { now, ms, stepMs }) => {
   return [...Map.groupBy(figures.routes({ since: now - ms, stepMs }), title)]
     .toSorted(([a], [b]) => a.localeCompare(b))
     .map(([name, points]) => ({
-      title: `${name}${largestIn(stepMs)}`,
+      title: `${name} (largest in ${range(stepMs)})`,
       x: points.map(({ at }) => Math.round(Math.min(now, at) / 1000)),
       from: (now - ms) / 1000,
       to: now / 1000,

@@ -3,7 +3,6 @@
  * history as plots; and the rate limits of the platform, as they are now or as the last run saw
  * them.
  */
-import { guardNames } from '../../domain/guard-classes.ts';
 import { withCommas } from '../../domain/values/counted.ts';
 import { canaryWords } from '../../engine/report/guard-text.ts';
 import { withMemory } from '../../store/memory/memory.ts';
@@ -14,6 +13,8 @@ import {
   calmWords,
   exceptionLinks,
   exceptions,
+  heldRecords,
+  openCount,
   problemCount,
   stateWord,
   statusSection,
@@ -21,7 +22,6 @@ import {
 } from '../../views/status/status-sections.ts';
 import { consoleText, readerOf } from '../view/console-text.ts';
 import { actionForm, liveArea, progressLine } from '../view/form.ts';
-import type { Due } from '../../views/status/next-runs.ts';
 import { html, type Html, prose, sectionsHtml, tiles, timeOf } from '../../views/render/html.ts';
 import { names, numbers } from '../../views/sections.ts';
 import { link, linkTo, orFault, type Page, type PageRequest } from '../view/page.ts';
@@ -53,7 +53,9 @@ export function statusPieces(
   seen: PageStatusAndNext,
 ): Record<'state' | 'attention' | 'actions' | 'figures' | 'details', Html> {
   const shown = unexplained(seen.status, seen.attention);
-  const main = mainAct(seen.status, shown);
+  // The one prominent button ends the pause, mends what is worst, or runs.
+  const mended = shown.find(({ code }) => mendingPages[code] ?? code === 'quarantined');
+  const main = seen.status.paused ? 'resume' : (mended?.code ?? 'run-full');
   return {
     state: stateSection(request, seen),
     attention: attentionPart(request, seen.status, shown, main),
@@ -102,13 +104,6 @@ function stateSection(request: PageRequest, seen: Standing): Html {
     ${canaries} ${waits} ${progressLine(status)} ${total !== null && bar}`;
 }
 
-/** Returns what the one prominent button does: end the pause, mend what is worst, or run. */
-function mainAct({ paused }: CurrentStatus, shown: readonly Attention[]): string {
-  if (paused) return 'resume';
-  const mended = shown.find(({ code }) => mendingPages[code] ?? code === 'quarantined');
-  return mended?.code ?? 'run-full';
-}
-
 const pausing = { action: 'pause', label: 'Pause', needsReason: true };
 const stopping = { action: 'pause-stop', label: 'Pause and stop the run', isGrave: true };
 
@@ -150,7 +145,15 @@ function attentionPart(
     const page = mendingPages[code] ?? code;
     if (pages.has(page)) return '';
     pages.add(page);
-    return remedy(request, code, main !== code);
+    const [place, isSecond] = [mendingPages[code], main !== code];
+    if (place !== undefined) {
+      return html`<a class="button ${isSecond ? 'second' : ''}" href="${linkTo(request, place)}"
+        >Look at the ${subjects[place]}</a
+      >`;
+    }
+    if (code !== 'quarantined' || request.user.role !== 'operator') return '';
+    const label = 'Try again';
+    return actionForm(request, { action: 'retry', label, needsReason: 'optional', isSecond });
   };
   return html`<section class="attention" aria-label="What needs attention">
     <h2>What needs attention</h2>
@@ -166,33 +169,24 @@ const subjects = {
   audit: 'audit log',
 } as const;
 
-/** Returns the link or the button that mends it, if the console has one. */
-function remedy(request: PageRequest, code: string, isSecond: boolean): Html | '' {
-  const page = mendingPages[code];
-  if (page !== undefined) {
-    return html`<a class="button ${isSecond ? 'second' : ''}" href="${linkTo(request, page)}"
-      >Look at the ${subjects[page]}</a
-    >`;
-  }
-  if (code !== 'quarantined' || request.user.role !== 'operator') return '';
-  const label = 'Try again';
-  return actionForm(request, { action: 'retry', label, needsReason: 'optional', isSecond });
-}
-
 function figures(request: PageRequest, { status, next }: PageStatusAndNext): Html {
-  const { recorded, held } = status;
-  const total = (of: 'undecided' | 'ready'): number =>
-    held.reduce((sum, one) => sum + guardNames.reduce((all, guard) => all + one[of][guard], 0), 0);
-  const approved = total('ready');
+  const { recorded } = status;
+  const approved = heldRecords(status).reduce((sum, one) => sum + one.approved, 0);
   // Nothing is due next while no worker begins anything.
   const isDue = !status.paused && next.unknown === undefined;
   const all = [
     ...(status.running ? [[...restTile(status), 'limits'] as const] : []),
     [recorded ? withCommas(recorded.contacts) : '–', 'people recorded', 'people'],
-    [withCommas(total('undecided')), 'await a decision', 'approvals'],
+    [withCommas(openCount(status)), 'await a decision', 'approvals'],
     ...(approved > 0 ? [[withCommas(approved), 'approved, wait for a run', 'approvals']] : []),
     [withCommas(problemCount(status)), 'records with a problem', 'problems'],
-    ...(isDue && next.due[0] ? [dueTile(next.due[0], status)] : []),
+    ...(isDue ? next.due.slice(0, 1) : []).map(({ run, at }) => {
+      const tick = run === 'templates' ? 'run for templates' : tickWords(run);
+      const leftMs = Date.parse(at) - Date.parse(status.at);
+      const overdue = status.running ? 'after this run' : 'now';
+      const what = html`next ${tick}${(run === 'full' || run === 'fast') && ' run'}: ${timeOf(at)}`;
+      return [leftMs > 0 ? `in ${range(leftMs)}` : overdue, what, 'runs'] as const;
+    }),
   ] as const;
   return tiles(all.map(([value = '', of = '', path]) => [value, of, linkTo(request, path)]));
 }
@@ -204,14 +198,6 @@ function restTile({ at, running }: CurrentStatus) {
   return leftMs === null
     ? (['–', 'left: not known yet'] as const)
     : ([lasting(leftMs), html`left, done at about ${end}`] as const);
-}
-
-function dueTile({ run, at }: Due, status: CurrentStatus) {
-  const tick = run === 'templates' ? 'run for templates' : tickWords(run);
-  const leftMs = Date.parse(at) - Date.parse(status.at);
-  const overdue = status.running ? 'after this run' : 'now';
-  const what = html`next ${tick}${(run === 'full' || run === 'fast') && ' run'}: ${timeOf(at)}`;
-  return [leftMs > 0 ? `in ${range(leftMs)}` : overdue, what, 'runs'] as const;
 }
 
 function details(request: PageRequest, { status, next }: PageStatusAndNext): Html {

@@ -6,7 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { Invalid } from '../../domain/errors.ts';
 import { withCommas } from '../../domain/values/counted.ts';
-import type { Flash, User } from '../access/access-rules.ts';
+import type { User } from '../access/access-rules.ts';
 import { html, type Html, type HtmlReader, raw, sectionsHtml } from '../../views/render/html.ts';
 import { textField } from './form.ts';
 
@@ -65,12 +65,6 @@ function jumpDialog(mirror: SentPage['mirror']): Html {
 /** Without a mirror, a page of the console is that of a mirror. */
 const ofNone: HtmlReader = { pageLink: (path) => `/m/${path}` };
 
-function notice({ kind, sections }: Flash, reader = ofNone): Html {
-  return html`<div class="flash ${kind}" role="status" tabindex="0">
-    ${sectionsHtml(sections, reader, 3)}
-  </div>`;
-}
-
 /** A page to send; `lines` are shown as paragraphs if there is no body. */
 interface SentPage {
   title: string;
@@ -91,7 +85,7 @@ interface SentPage {
 export async function sendPage(
   request: FastifyRequest,
   reply: FastifyReply,
-  { title, code = 200, lines = [], mirror, reader, nav = [], ...page }: SentPage,
+  { title, code = 200, lines = [], mirror, reader = ofNone, nav = [], ...page }: SentPage,
 ): Promise<void> {
   const { session, visitor } = request;
   const { flash, user } = session;
@@ -133,7 +127,13 @@ export async function sendPage(
           ${nav.length > 0 && navigation(nav)}
           <main id="main" tabindex="-1">
             <h1>${title}</h1>
-            ${flash && notice(flash, reader)} ${body}
+            ${
+              flash &&
+              html`<div class="flash ${flash.kind}" role="status" tabindex="0">
+                ${sectionsHtml(flash.sections, reader, 3)}
+              </div>`
+            }
+            ${body}
           </main>
         </div>
       </body>

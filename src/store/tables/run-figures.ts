@@ -11,7 +11,7 @@ import { inRange, type RecordRange } from '../database/key-range.ts';
 
 type Counts = Readonly<Record<string, number>>;
 
-interface Point {
+export interface Point {
   at: number;
   mode: string;
   ms: number;

@@ -39,6 +39,7 @@ import {
   heldRecords,
   type MirrorState,
   mirrorStates,
+  openCount,
   problemCount,
   stateWord,
 } from './status-sections.ts';
@@ -104,7 +105,7 @@ export function mirrorRow(shown: ShownMirror) {
     cause: worst ? { ...worst, isDaily: undefined } : null,
     more: Math.max(0, attention.length - 1),
     problems: problemCount(status),
-    waiting: held.reduce((sum, { open }) => sum + open, 0),
+    waiting: openCount(status),
     /** When the first held opt-outs are applied without approval. */
     waitingUntil: held.flatMap(({ until }) => until ?? []).toSorted()[0] ?? null,
     running: running && { share: running.share, leftMs: running.leftMs },
@@ -149,8 +150,11 @@ export function mirrorsSections(mirrors: readonly ShownMirror[], saysFix = true)
   ];
   const rows = sortMirrors(mirrors).map((one): TableRow => {
     const { tone, short } = stateWord(one.status, one.attention);
-    const row = mirrorRow(one);
-    const { mirror, waiting, provenAgeMs, worker } = row;
+    const { mirror, waiting, waitingUntil, provenAgeMs, worker } = mirrorRow(one);
+    const { running } = one.status;
+    const left = running?.leftMs ?? null;
+    const end = left === null ? '' : `, ${lasting(left)} left`;
+    const fix = fixOf(one);
     return {
       id: mirror,
       cells: [
@@ -161,7 +165,11 @@ export function mirrorsSections(mirrors: readonly ShownMirror[], saysFix = true)
         ...(hasWorkers ? [worker ?? 'nobody'] : []),
         causeWords(one),
       ],
-      notes: noteWords(one, row, saysFix),
+      notes: present(
+        saysFix && fix !== '' && withConfig(fix, one.config.file),
+        running && `the run in progress: ${stepWords(running)}${end}`,
+        waitingUntil !== null && `the opt-outs are applied by themselves at ${waitingUntil}`,
+      ),
     };
   });
   const table = { columns, rows, leavesOut: ['Worker', 'Last proof', 'Waiting'] };
@@ -194,23 +202,6 @@ function causeWords(one: ShownMirror): Text {
   const reason = shortReason(status, worst.code);
   const why = reason === undefined ? '' : `: ${reason}`;
   return `${words}${since}${why}${others.length === 0 ? '' : ` (and ${others.length} more)`}`;
-}
-
-function noteWords(
-  one: ShownMirror,
-  { waitingUntil }: ReturnType<typeof mirrorRow>,
-  saysFix: boolean,
-): string[] {
-  const { status, config } = one;
-  const { running } = status;
-  const left = running?.leftMs ?? null;
-  const end = left === null ? '' : `, ${lasting(left)} left`;
-  const fix = fixOf(one);
-  return present(
-    saysFix && fix !== '' && withConfig(fix, config.file),
-    running && `the run in progress: ${stepWords(running)}${end}`,
-    waitingUntil !== null && `the opt-outs are applied by themselves at ${waitingUntil}`,
-  );
 }
 
 /** Returns a section for each cause that several mirrors share, such as a Redis that is away. */

@@ -32,35 +32,37 @@ export function runsSection(
   runs: readonly ListedRun[],
   { isVerbose = false, none, now }: { isVerbose?: boolean; none: string; now?: number },
 ): Section {
+  const isPage = now !== undefined;
   const rows = runs.map((run) => {
-    const { requests, reasons, askedBy, startedAt: at, mode } = run;
+    const { requests, reasons, askedBy, startedAt, mode } = run;
     const [reason, ...more] = reasons;
     const asked = typeof askedBy?.name === 'string' && `asked for by ${askedBy.name}`;
     const id = { page: `runs/${run.run}`, text: run.run };
-    const status = statusWords(run);
     const took = tookWords(run);
     const changes = changesWords(run.changes, run.status);
     const why = more.length > 0 ? `${reason} (and ${more.length} more)` : reason;
-    if (now !== undefined) {
-      const began = { at, ago: `${range(Math.max(0, now - Date.parse(at)))} ago` };
-      const [what, ...notes] = changes === 'none' && why !== undefined ? [why] : [changes, why];
-      const cells = [id, began, mode, statusText(run, brief), took, what];
-      return { cells, notes: present(...notes, asked) };
-    }
-    if (!isVerbose) {
+    if (!isPage && !isVerbose) {
       const made = changes === 'none' ? 'no changes' : changes;
-      return { cells: [id, mode, took, `${status}; ${made}`], notes: present(why) };
+      return { cells: [id, mode, took, `${statusWords(run)}; ${made}`], notes: present(why) };
     }
-    const codes = run.fullBecause.map(({ code }) => code).join(', ');
-    const total = requests ? withCommas(requests.total) : '–';
-    const named = `${mode}${codes && ` (${codes})`}`;
-    const cells = [id, at, named, statusText(run), took, total, changes];
-    return { cells, notes: present(asked, why) };
+    const ago = isPage && `${range(Math.max(0, now - Date.parse(startedAt)))} ago`;
+    const codes = isPage ? '' : run.fullBecause.map(({ code }) => code).join(', ');
+    const [what, ...notes] = isPage && changes === 'none' && why ? [why] : [changes, why];
+    const cells = [
+      id,
+      ago ? { at: startedAt, ago } : startedAt,
+      `${mode}${codes && ` (${codes})`}`,
+      statusText(run, isPage ? brief : usual),
+      took,
+      ...(isPage ? [] : [requests ? withCommas(requests.total) : '–']),
+      what,
+    ];
+    return { cells, notes: present(asked, ...notes) };
   });
   const long = ['Started', 'Mode', 'Status', numbers('Took')];
   let columns = [names('Run'), 'Mode', numbers('Took'), 'Status and changes'];
   if (isVerbose) columns = [names('Run'), ...long, numbers('Requests'), 'Changes'];
-  if (now !== undefined) columns = [names('Run'), ...long, 'Changes'];
+  if (isPage) columns = [names('Run'), ...long, 'Changes'];
   return { table: { columns, rows, leavesOut: ['Started', 'Requests', 'Mode'] }, none };
 }
 
@@ -178,9 +180,9 @@ const usual = {
   running: 'still running',
 };
 /** The same beside other columns. */
-const brief = { rejected: 'with problems', held: 'awaits approval' };
+const brief = { rejected: 'with problems', held: 'awaits approval', running: 'running' };
 
-function statusText(run: ToldRun, words?: typeof brief): Text {
+function statusText(run: ToldRun, words = usual): Text {
   const text = statusWords(run, words);
   if (run.status === 'done') return { tone: 'good', text };
   return { tone: /^(failed|interrupted)$/.test(run.status) ? 'bad' : 'busy', text };

@@ -335,9 +335,14 @@ export function exceptionLinks(status: CurrentStatus): { page: string; text: str
   ];
 }
 
+/** Counts what awaits a decision, as problemCount counts what has a problem. */
+export function openCount(status: CurrentStatus): number {
+  return heldRecords(status).reduce((sum, { open }) => sum + open, 0);
+}
+
 /** Returns what a run has left for somebody to look at, each with its page. */
 export function openLinks(status: CurrentStatus): { page: string; text: string }[] {
-  const open = heldRecords(status).reduce((sum, one) => sum + one.open, 0);
+  const open = openCount(status);
   const waits =
     open === 0 ? [] : [{ page: 'approvals', text: `${withCommas(open)} await a decision` }];
   return [...waits, ...exceptionLinks(status)];
