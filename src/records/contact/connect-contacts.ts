@@ -258,8 +258,8 @@ async function remove(
 
 /**
  * Finds the outcome of an unanswered change from what the platform shows. An opt_in that is not
- * shown may have been undone by the person: the opt_in is sent again only if it certainly was not
- * made. An opt-out that may be older, or the channel's default, is not counted as the person's.
+ * shown may have been undone by the person: the opt_in is sent again only if the contact has not
+ * changed, although enrolments change it. An opt-out that may be older, or the channel's default, is not counted as the person's.
  */
 async function recover(access: ReadAccess, change: Change, asked: Recovery): Promise<SendOutcome> {
   const { late, signal, recorded, facts } = asked;
@@ -270,12 +270,9 @@ async function recover(access: ReadAccess, change: Change, asked: Recovery): Pro
   const alone = rows.length === 1 ? row : undefined;
   if (alone && op === 'opt_in' && alone.value.channels[part] === 'opt_out') {
     const shown = before(change, recorded);
-    const { defaults = [] } = recorded ? decodeContact.recorded(recorded).value : {};
-    // The contact is unchanged, with its default: the opt_in was certainly not made.
-    const isMarked = facts.enrolmentMoves === true && facts.namesAll === true;
     const { changed } = alone.value;
     const isSame = changed !== undefined && shown?.changed === changed;
-    if (isMarked && isSame && defaults.includes(part)) return stale(rows, 'did not happen');
+    if (isSame && facts.enrolmentMoves === true) return stale(rows, 'did not happen');
     const doubtful = facts.namesAll !== false || shown?.channels[part] === 'opt_out';
     return acked({ id: alone.id, observed: alone, undone: true, doubtful });
   }

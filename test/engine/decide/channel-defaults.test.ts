@@ -194,6 +194,20 @@ describe('an unanswered enrolment, where the platform shows no defaults', () => 
     expect(stage.told()).toEqual([]);
   });
 
+  test('is sent again over our own opt-out where the contact did not change since', async () => {
+    const { wire, cut } = cutting();
+    const stage = open({ platform: { quirks: ['enrol-touches'] }, wire });
+    stage.people.push(record('1', ann), record('2', bob));
+    await stage.sync();
+    wish(stage, '1', { ch_news: 'no' });
+    await stage.sync();
+    wish(stage, '1', { ch_news: 'yes' });
+    cut('ch_news', false);
+    await stage.sync();
+    await stage.sync();
+    expect(shown(stage, ann, 'ch_news')).toBe('opt_in');
+  });
+
   test('is no opt-out by the person where our own may have been read late', async () => {
     const { wire, cut } = cutting();
     const stage = open({ wire });

@@ -130,8 +130,9 @@ const doubtful: Complaint = {
     'the platform shows the person as not subscribed, and no opt-out is known: ' +
     'it may be the default of the channel, or a request of ours that had no answer',
   fix:
-    'ask the person, and record the answer with `crm-mirror resolve`; or, with policy.resubscribe: ' +
-    'newer, a later date of consent in the CRM opts them in',
+    'ask the person, and record a no with `crm-mirror resolve --out`, a yes with `--in`; where that ' +
+    'is refused, the person opts in on the platform; or, with policy.resubscribe: newer, a later ' +
+    'date of consent in the CRM opts them in',
 };
 
 export function conflictOf(by: string, subject: Subject): Complaint {
