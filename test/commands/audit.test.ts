@@ -249,7 +249,7 @@ describe('a log that cannot be written', () => {
     const verified = await world.call('audit', 'verify', '--json');
     expect(verified).toMatchObject({ code: 0, json: { whole: true, entries: 4, awaiting: 1 } });
     const { out } = await world.call('audit', 'verify');
-    expect(out).toContain('4 entries, 1 to 4. 1 more awaits being written by the next run.');
+    expect(out).toContain('4 entries, 1 to 4. 1 entry awaits being written by the next run.');
     tamper(logOf(world), 'drop trigger failing');
     await world.call('sync');
     expect((await world.call('status', '--json')).json.memory.auditFault).toBeNull();

@@ -206,9 +206,10 @@ export function verificationSection(what: string, found: Verified, whole = 'whol
   return { title: `${verdict}: ${counted(entries, 'entry', 'entries')}${range}.${left}`, facts };
 }
 
-/** Says how many entries are in the snapshot only: 236 more await being written by the next run */
+/** Says how many entries are in the snapshot alone: 236 entries await being written by a run */
 export function awaitingWords(n: number): string {
-  return `${withCommas(n)} more ${n === 1 ? 'awaits' : 'await'} being written by the next run`;
+  const entries = counted(n, 'entry', 'entries');
+  return `${entries} ${n === 1 ? 'awaits' : 'await'} being written by the next run`;
 }
 
 /** Returns the same of an export. `kept` is an end that is known from elsewhere. */
