@@ -106,7 +106,7 @@ const perRun: readonly [string, Plot['unit'], Plot['look'], (run: Point) => numb
 export const mirrorPlots: MakePlots = (request, figures, { now, ms, stepMs }) => {
   const points = figures
     .points({ since: now - ms, stepMs })
-    .map((one) => ({ ...one, at: Math.round(Math.min(now, one.at) / 1000) }));
+    .map((one) => ({ ...one, at: Math.floor(Math.min(now, one.at) / 1000) }));
   const x = [...new Set(points.map(({ at }) => at))];
   const modes = [...new Set(points.map(({ mode }) => mode))].toSorted();
   const byMode = (value: (run: Point) => number | null): Series[] =>
@@ -176,7 +176,7 @@ export const routePlots: MakePlots = (_, figures, { now, ms, stepMs }) => {
     .toSorted(([a], [b]) => a.localeCompare(b))
     .map(([name, points]) => ({
       title: `${name} (largest in ${range(stepMs)})`,
-      x: points.map(({ at }) => Math.round(Math.min(now, at) / 1000)),
+      x: points.map(({ at }) => Math.floor(Math.min(now, at) / 1000)),
       from: (now - ms) / 1000,
       to: now / 1000,
       unit: 'count',
