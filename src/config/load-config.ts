@@ -1,7 +1,7 @@
 /**
  * Reads a configuration file with its defaults, and finds all mistakes in it before anything else.
  */
-import { lstatSync } from 'node:fs';
+import { lstatSync, statSync } from 'node:fs';
 import { dirname, resolve, basename, join } from 'node:path';
 import { z } from 'zod';
 import { codeOf, Invalid } from '../domain/errors.ts';
@@ -18,6 +18,7 @@ import {
   within,
 } from './yaml-document.ts';
 import { type Config, settle } from './config.ts';
+import { withAbsolutePaths } from './schema/source-types.ts';
 import { fileSchema } from './schema/file-schema.ts';
 import { editDistance } from '../domain/values/edit-distance.ts';
 import { isRecord } from '../domain/values/record-field.ts';
@@ -47,7 +48,66 @@ export function loadConfig(path: string, env: Environment): Config {
   const mistakes = [...tree.mistakes, ...others];
   if (!checked.success || mistakes.length > 0) throw invalidFile(path, mistakes);
   const apiKey = checked.data.platform.apiKey ?? key.text;
-  return settle(checked.data, { file, apiKey, absolute });
+  const config = settle(checked.data, { file, apiKey, absolute });
+  const shared = findSharedFiles(config, tree);
+  if (shared.length > 0) throw invalidFile(path, shared);
+  return config;
+}
+
+/**
+ * Finds options whose file crm-mirror writes although another option names it, too, or the folder
+ * that it lies in, however they spell it.
+ */
+function findSharedFiles(config: Config, tree: Tree): Mistake[] {
+  const { file, snapshot, memory, platform, contacts, templates } = config;
+  const { source, map, returns } = contacts ?? {};
+  const isFile = returns !== undefined && 'path' in returns;
+  const taken = new Map<string, string>();
+  const take = (path: string, option: string): string => {
+    taken.set(fileId(path), option);
+    return path;
+  };
+  for (const name of [file, join(dirname(file), defaultsName)]) take(name, 'the configuration');
+  if (platform.apiKeyFile !== undefined) take(platform.apiKeyFile, 'platform.apiKeyFile');
+  if (map !== undefined) take(map, 'contacts.map');
+  const parts = { 'contacts.source': source, 'templates.source': templates?.source };
+  for (const [option, part] of Object.entries({ ...parts, returns: isFile ? undefined : returns }))
+    if (part) withAbsolutePaths(part, (path) => take(path, option));
+  const beside = ['', '-lease', '-health', '-memory'].flatMap((end) =>
+    ['', '-wal', '-shm', '-journal'].map((suffix) => snapshot + end + suffix),
+  );
+  const isOwnKey = memory.keyFile === `${snapshot}-memory-key`;
+  const written = {
+    snapshot: isOwnKey ? [...beside, memory.keyFile] : beside,
+    memoryKeyFile: isOwnKey ? [] : [memory.keyFile],
+    'contacts.returns.path': isFile ? [returns.path] : [],
+  };
+  const folder = templates?.source.type === 'directory' ? fileId(templates.source.path) : undefined;
+  return Object.entries(written).flatMap(([option, files]) => {
+    const others = files.map((path) =>
+      liesIn(path, folder) ? 'templates.source' : taken.get(fileId(path)),
+    );
+    for (const path of files) take(path, option);
+    const other = others.find((one) => one !== undefined);
+    if (other === undefined) return [];
+    const path = option.split('.');
+    const wrong = `is a file of ${other}, too`;
+    return [{ path, place: spotOf(tree, path).value, wrong, mend: 'name another one' }];
+  });
+}
+
+function liesIn(path: string, folder: string | undefined): boolean {
+  return fileId(path) === folder || (path !== dirname(path) && liesIn(dirname(path), folder));
+}
+
+/** Identifies a file by its number on the disk, and one that is missing by its name in a folder. */
+function fileId(path: string): string {
+  try {
+    const { dev, ino } = statSync(path, { bigint: true });
+    return `${dev}:${ino}`;
+  } catch {
+    return path === dirname(path) ? path : `${fileId(dirname(path))}/${basename(path)}`;
+  }
 }
 
 function readFiles(path: string, env: Environment): Tree {

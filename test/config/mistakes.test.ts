@@ -1,3 +1,5 @@
+import { linkSync, mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { makeFolder, minimal } from '../support/config/config-folder.ts';
 
@@ -248,5 +250,59 @@ describe('several mistakes', () => {
       'mirror.yaml:13:22  contacts.webhook.format  is not known here  → use standard or hubspot',
       'mirror.yaml:14:20  policy.deletes  is not known here  → use off or created or owned',
     ]);
+  });
+});
+
+describe('a file that two options name', () => {
+  const { folder, load, write, mistakes: found, remove: removeAll } = makeFolder();
+  afterAll(removeAll);
+  write('people.csv', 'i,e');
+  write('key', 'k');
+  mkdirSync(join(folder, 't'));
+  symlinkSync('people.csv', join(folder, 'link.csv'));
+  linkSync(join(folder, 'people.csv'), join(folder, 'hard.csv'));
+  symlinkSync('.', join(folder, 'here'));
+  const file = (lines: string, source = '{ type: csv, path: people.csv }') =>
+    contacts(`${channels}\n${lines}`)
+      .replace('{ type: csv, path: p }', source)
+      .replace(/(apiKey): k/, lines.includes('apiKeyFile') ? '$1File: key' : '$1: k');
+  const returns = (path: string) => `  returns: { type: csv, path: ${path} }`;
+  const snapshot = (path: string, source?: string) =>
+    file('# apiKeyFile', source).replace('acme.sqlite', path);
+  const sqlite = '{ type: sql, url: sqlite:crm.db, table: people }';
+
+  it.each([
+    [snapshot('mirror.yaml'), 'snapshot', 'the configuration'],
+    [snapshot('./here/defaults.yaml'), 'snapshot', 'the configuration'],
+    [snapshot('key'), 'snapshot', 'platform.apiKeyFile'],
+    [snapshot('people.csv'), 'snapshot', 'contacts.source'],
+    [snapshot('link.csv'), 'snapshot', 'contacts.source'],
+    [snapshot('hard.csv'), 'snapshot', 'contacts.source'],
+    [snapshot('here/crm.db', sqlite), 'snapshot', 'contacts.source'],
+    [snapshot('t/acme.sqlite'), 'snapshot', 'templates.source'],
+    [file('memoryKeyFile: people.csv'), 'memoryKeyFile', 'contacts.source'],
+    [file('memoryKeyFile: acme.sqlite-memory'), 'memoryKeyFile', 'snapshot'],
+    [file('memoryKeyFile: key # apiKeyFile'), 'memoryKeyFile', 'platform.apiKeyFile'],
+    [file(returns('mirror.yaml')), 'contacts.returns.path', 'the configuration'],
+    [file(returns('here/mirror.yaml')), 'contacts.returns.path', 'the configuration'],
+    [file(returns('t/welcome.yaml')), 'contacts.returns.path', 'templates.source'],
+    ...['', '-wal', '-shm', '-journal', '-lease', '-health', '-memory', '-memory-key'].map(
+      (end): [string, string, string] => [
+        file(returns(`here/acme.sqlite${end}`)),
+        'contacts.returns.path',
+        'snapshot',
+      ],
+    ),
+    [file(`${returns('b')}\nmemoryKeyFile: b`), 'contacts.returns.path', 'memoryKeyFile'],
+  ])('is refused: %s', (content, option, other) => {
+    const lines = found(content)?.map((line) => line.replace(/^mirror.yaml:\d+:\d+ {2}/, ''));
+    expect(lines).toEqual([`${option}  is a file of ${other}, too  → name another one`]);
+  });
+
+  it('may be one that is only read, or that reports are written to by statements', () => {
+    const statement = "update people set news = 'no' where i = :id";
+    const back = `  returns: { type: sql, url: sqlite:./crm.db, statement: "${statement}" }`;
+    expect(load(file(back, sqlite)).contacts?.returns).toMatchObject({ type: 'sql' });
+    expect(load(file(returns('acme.sqlite-returns'))).contacts?.returns).toBeDefined();
   });
 });

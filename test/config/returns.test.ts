@@ -61,7 +61,10 @@ describe('a mistake in write-back', () => {
   const placeholders =
     'which stands for nothing  → use {return}, {id}, {email}, {channel}, {cause}, {at}';
   it.each([
-    ['{ type: csv, path: people.csv }', 'path  is the file of the source  → name another one'],
+    [
+      '{ type: csv, path: people.csv }',
+      'path  is a file of contacts.source, too  → name another one',
+    ],
     ['{ type: csv, path: https://x/y }', 'path  is no file that can be added to  → name one'],
     ['{ type: http, url: ftp://x }', 'url  is no web address  → write https://HOST/…'],
     [

@@ -1,5 +1,4 @@
 /** Defines the schema of `contacts` and `templates`, with channels, protection and write-back. */
-import { normalize } from 'node:path';
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
 import { fault, reporter, says, text, whole } from '../../domain/schema-fields.ts';
@@ -278,17 +277,13 @@ export const templates = z
 /** Returns the conflicts between `returns` and the rest of `contacts`, each with its path. */
 function findReturnsFaults(given: {
   returns?: z.output<typeof returns> | undefined;
-  source?: { type?: unknown; path?: unknown } | undefined;
+  source?: { type?: unknown } | undefined;
   channels?: unknown;
 }): [path: string[], mistake: Fault][] {
   const { returns: back, source } = given;
   if (back === undefined || source === undefined) return [];
   if ('path' in back && /^(-$|https?:)/i.test(back.path)) {
     return [[['path'], fault('is no file that can be added to', 'name one')]];
-  }
-  const { path } = source;
-  if ('path' in back && typeof path === 'string' && normalize(back.path) === normalize(path)) {
-    return [[['path'], fault('is the file of the source', 'name another one')]];
   }
   if (back.type === 'sql' && back.url === undefined && source.type !== 'sql') {
     return [[['url'], fault('is missing', 'add it: the source is no database')]];
