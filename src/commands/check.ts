@@ -20,7 +20,7 @@ import {
   checkSettings,
   checkSnapshot,
 } from '../app/check/surroundings.ts';
-import { noteDifference } from '../engine/context/platform-knowledge.ts';
+import { noteDifference, timesBy } from '../engine/context/platform-knowledge.ts';
 import { exitCode } from '../compose/output/failure-report.ts';
 import { checkSections } from '../app/check/mapped-columns.ts';
 
@@ -54,14 +54,14 @@ export async function run({ flags }: Called<typeof options>, shell: Shell): Prom
     await add('memory', () => checkMemory(known, config));
     findings.push(...checkPlaces(config));
     if (known) await add('snapshot', () => checkSnapshot(known, { config, platform, shell }));
+    const clocks = { clock: systemClock, platformNow: platform.platformNow, snapshot };
     const around = { config, snapshot, shell, asTheyAre };
-    const records = connectRecords(config, platform, sources);
+    const records = connectRecords(config, { platform, sources, times: timesBy(clocks) });
     contacts = records.contacts && (await checkContacts(records.contacts, around));
     findings.push(...(contacts?.findings ?? []));
     templates = records.templates && (await checkTemplates(records.templates, around));
     findings.push(...(templates?.findings ?? []));
-    const { platformNow } = platform;
-    for (const { reason, fix } of noteDifference({ clock: systemClock, platformNow, snapshot }))
+    for (const { reason, fix } of noteDifference(clocks))
       findings.push(note('clock', reason, fix));
     const ignored = await ignoredWords(config);
     if (ignored !== undefined) findings.push(note('templates', ignored, undefined));

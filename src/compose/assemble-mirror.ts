@@ -25,6 +25,8 @@ import { refusePaused } from './mirror-files.ts';
 import type { Assembled, Shell } from './process-shell.ts';
 import { loadSources, type Sources, loadMap } from './source-registry.ts';
 import { systemClock } from '../http/system-clock.ts';
+import { timesBy } from '../engine/context/platform-knowledge.ts';
+import type { BothTimes } from '../domain/clock.ts';
 import { connectContacts } from '../records/contact/connect-contacts.ts';
 import { connectTemplates } from '../records/template/connect-templates.ts';
 import type { Source } from '../sources/source.ts';
@@ -121,9 +123,10 @@ function connected(
   const connecting = { record: requestLog?.record, ...(transport && { transport }) };
   const platform = standIns ? standIns.connect(config, shell) : connect(config, shell, connecting);
   opened.platform = platform;
+  const times = timesBy({ clock, platformNow: platform.platformNow, snapshot });
   const mirror: Mirror = {
     name: config.mirror,
-    ...connectRecords(config, platform, sources, standIns),
+    ...connectRecords(config, { platform, sources, times }, standIns),
     returns: standIns ? undefined : sources.returns?.(),
     snapshot,
     account: accountOf(config, platform),
@@ -169,11 +172,12 @@ function besideOf(
   const requestLog = shared.log?.writer();
   const platform = shared.platform.urgent(requestLog?.record);
   const snapshot = mirror.snapshot.sibling();
+  const times = timesBy({ ...mirror, snapshot });
   const own: Mirror = {
     ...mirror,
     snapshot,
     doNotContact: shared.memory.list(),
-    ...connectRecords(config, platform, shared.sources),
+    ...connectRecords(config, { platform, sources: shared.sources, times }),
     account: accountOf(config, platform),
     requestLog,
     requests: platform.requests,
@@ -261,8 +265,7 @@ export function accountOf({ platform: { url, apiKey } }: Config, platform: Platf
 /** Connects the people and the templates of a mirror with their sources and the platform. */
 export function connectRecords(
   config: Config,
-  platform: Platform,
-  sources: Sources,
+  { platform, sources, times }: { platform: Platform; sources: Sources; times(): BothTimes },
   standIns?: StandIns,
 ): { contacts?: MirrorContacts; templates?: MirrorTemplates } {
   const { contacts, templates, policy } = config;
@@ -270,8 +273,7 @@ export function connectRecords(
   const connected: ReturnType<typeof connectRecords> = {};
   if (contacts && sources.contacts) {
     const absence = absenceRulesOf(config);
-    const { now } = standIns?.clock ?? systemClock;
-    const options = { fields: contacts, policy, absence, platform: platform.contacts, now };
+    const options = { fields: contacts, policy, absence, platform: platform.contacts, times };
     const { source, id, unsubscribed, channels, map } = contacts;
     const optOuts = channels.flatMap(({ subscription: stated }) =>
       typeof stated === 'object' && 'optOut' in stated ? [stated] : [],

@@ -20,5 +20,18 @@ export const toleratedMs = 300_000;
 /** Two clocks that differ by more do not show the same time, in milliseconds. */
 export const apartMs = 3_600_000;
 
+/** Smaller differences between the clocks may come from the resolution and the way of a `Date`. */
+export const sameClockMs = 2_000;
+
+/** Returns the time that has come by both clocks. */
+export function passedByBoth({ at, platformAt }: BothTimes): number {
+  return platformAt === null ? at : Math.min(at, platformAt + sameClockMs);
+}
+
+/** Returns the time after which everything is in the future: by both clocks, or far by one. */
+export function certainFuture({ at, platformAt }: BothTimes): number {
+  return platformAt === null ? at : Math.min(Math.max(at, platformAt), platformAt + toleratedMs);
+}
+
 /** Returns a number in [0, 1). It is passed as a parameter, like the clock. */
 export type Random = () => number;

@@ -116,6 +116,9 @@ async function work(found: RunResults): Promise<void> {
   const { options, breaker } = found;
   const { writes, stop } = options;
   await recoverEarlier(found);
+  const { run: begun } = found;
+  if (found.parts.contacts?.datesConsent && begun.platformNow() === undefined)
+    await begun.askPlatformTime();
   if (!isRecord(options.mode)) await readSources(found);
   await observe(found);
   for (let round = 1; await plan(found, round); round += 1) {

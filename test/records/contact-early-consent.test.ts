@@ -24,8 +24,12 @@ const HOUR = 3_600_000;
 const STATED = NOON + 2 * HOUR;
 
 /** A record of the CRM that opts Ann in, as it was read at a time. */
-const read = (at: number, said: number): DesiredRow =>
-  contactDesire({ ...fields, consentAt: 'said' }, () => at)(
+const read = (at: number, said: number, future = at): DesiredRow =>
+  contactDesire(
+    { ...fields, consentAt: 'said' },
+    () => at,
+    () => future,
+  )(
     { id: '1', email: ANN, newsletter: 'yes', product: '', said: new Date(said).toISOString() },
     '',
   );
@@ -55,6 +59,13 @@ describe.each(ways)('against %s, a time of consent', (_way, known, overrides) =>
 
   test('counts if it has passed when it is first read', () => {
     expect(steps(decide(STATED, STATED))).toEqual([overrides]);
+  });
+
+  test('counts as soon as both clocks have passed it', () => {
+    const desired = [read(NOON + HOUR, STATED, STATED)];
+    const { note, ...between } = kind.decide(states({ ...known, desired, by: STATED }));
+    expect(steps(between)).toEqual([]);
+    expect(steps(decide(STATED, STATED, note && { recorded: note }))).toEqual([overrides]);
   });
 
   test('does not count if it is in the future, and never will', () => {

@@ -12,7 +12,7 @@ import { type Evidence, type PlatformFacts, withEvidence } from '../../records/p
 import { type Meta, storedFact } from '../../store/database/meta-table.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import type { AccountReads } from './mirror-context.ts';
-import { apartMs, type BothTimes, type Clock } from '../../domain/clock.ts';
+import { apartMs, type BothTimes, type Clock, sameClockMs } from '../../domain/clock.ts';
 import { isExpected, type Problem } from '../../domain/errors.ts';
 
 const facts = storedFact<PlatformFacts>('platform-facts', 'the facts about the platform');
@@ -66,9 +66,6 @@ export function restoredUntil({ meta }: Snapshot): number {
   return Number(meta.get(restoredName) ?? 0);
 }
 
-/** Smaller differences between the clocks may come from the resolution and the way of a `Date`. */
-const sameClockMs = 2_000;
-
 /** Returns the latest time that the platform's clock may have shown at a time of ours. */
 export function latestByPlatform({ clock, platformNow }: Clocks, at: number): number {
   const now = clock.now();
@@ -107,6 +104,16 @@ export function nowByKnown(clocks: StoredClocks): BothTimes {
   const at = clocks.clock.now();
   const aheadMs = aheadOf(clocks);
   return { at, platformAt: aheadMs === null ? null : Math.floor(at - aheadMs) };
+}
+
+/** Returns what tells the same, and reads the stored difference once. */
+export function timesBy({ clock, platformNow, snapshot }: StoredClocks): () => BothTimes {
+  const aheadMs = storedDifference(snapshot.meta)?.aheadMs;
+  return () => {
+    const at = clock.now();
+    const stored = aheadMs === undefined ? null : at - aheadMs;
+    return { at, platformAt: platformNow() ?? stored };
+  };
 }
 
 export function isTold(aheadMs: number | null): aheadMs is number {

@@ -1,4 +1,5 @@
 /** Connects the contacts of a mirror (contacts.ts) to the platform, with its settings. */
+import { type BothTimes, certainFuture, passedByBoth } from '../../domain/clock.ts';
 import type { Change } from '../../domain/change.ts';
 import { Rejected, isExpected } from '../../domain/errors.ts';
 import { type RecordedRow, canonicalJson, fingerprint } from '../../domain/record.ts';
@@ -49,13 +50,13 @@ export function connectContacts({
   policy,
   absence,
   platform,
-  now,
+  times,
 }: {
   fields: ContactFields;
   policy: PersonRules['policy'];
   absence: AbsenceRules;
   platform: Platform['contacts'];
-  now: () => number;
+  times: () => BothTimes;
 }): Contacts {
   const rules = rulesOf(fields, policy, absence);
   const { channels, replaces } = rules;
@@ -64,10 +65,15 @@ export function connectContacts({
     fields: fieldNames(fields),
     channels,
     absence,
+    datesConsent: fields.consentAt !== undefined && policy.resubscribe === 'newer',
     decidesAbsent: policy.absent === 'opt_out' || absence.deletes !== 'off',
     optOuts: outsOf(channels, policy),
     departures: listDepartures(access),
-    desire: contactDesire(fields, now),
+    desire: contactDesire(
+      fields,
+      () => passedByBoth(times()),
+      () => certainFuture(times()),
+    ),
     async list(query, signal) {
       const page = await platform.list({ ...query, brief: true }, { signal });
       const { contacts, totalContacts = 0, date } = page;
@@ -259,7 +265,8 @@ async function remove(
 /**
  * Finds the outcome of an unanswered change from what the platform shows. An opt_in that is not
  * shown may have been undone by the person: the opt_in is sent again only if the contact has not
- * changed, although enrolments change it. An opt-out that may be older, or the channel's default, is not counted as the person's.
+ * changed, although enrolments change it. An opt-out that may be older, or the channel's default,
+ * is not counted as the person's.
  */
 async function recover(access: ReadAccess, change: Change, asked: Recovery): Promise<SendOutcome> {
   const { late, signal, recorded, facts } = asked;

@@ -46,6 +46,41 @@ test.each([
   },
 );
 
+test.each(['full', 'fast'] as const)(
+  'a consent that only a fast clock has passed opts nobody in, in a %s run',
+  async (mode) => {
+    let ahead = 0;
+    const { stage, wants } = await stated(['1'], { policy, ahead: () => ahead * hour });
+    stage.emulator.dashboard.leave(ANN, 'ch_news');
+    await stage.sync();
+    ahead = 72;
+    wants('1');
+    const at = stage.clock.now() + 48 * hour;
+    stage.people[0] = { ...stage.people[0], consent_at: new Date(at).toISOString() };
+    await stage.sync({ mode });
+    expect(shown(stage, ANN)).toBe('opt_out');
+    ahead = 0;
+    await stage.clock.advance(49 * hour);
+    await stage.sync();
+    expect(shown(stage, ANN)).toBe('opt_out');
+  },
+);
+
+test('a consent that a slow clock takes for the future counts once that is mended', async () => {
+  let ahead = 0;
+  const { stage, wants } = await stated(['1'], { policy, ahead: () => ahead * hour });
+  stage.emulator.dashboard.leave(ANN, 'ch_news');
+  await stage.sync();
+  await stage.clock.advance(hour);
+  ahead = -3;
+  wants('1');
+  stage.people[0] = { ...stage.people[0], consent_at: new Date(stage.clock.now()).toISOString() };
+  await stage.sync();
+  ahead = 0;
+  await stage.sync();
+  expect(shown(stage, ANN)).toBe('opt_in');
+});
+
 test('an opt-in stated before the unsubscribe is not newer after a run about that person alone', async () => {
   let ahead = -24;
   const { stage, wants } = await stated(['1'], { policy, ahead: () => ahead * hour });

@@ -43,7 +43,7 @@ export function assembleTypes(options: TypeOptions) {
       policy: { absent, missing, optIns, resubscribe },
       absence: { deletes: 'off', ...patience, ...absence },
       platform: platform.contacts,
-      now: clock.now,
+      times: () => ({ at: clock.now(), platformAt: gate.platformNow() ?? null }),
     }),
     template: connectTemplates({
       policy: { templates, absentTemplates },

@@ -70,9 +70,10 @@ export function fieldNames(fields: ContactFields): string[] {
 /**
  * Returns the function that converts a CRM record to canonical form. An invalid record, or one out
  * of scope, keeps only the opt-outs that it states. The latter needs no id and no address, but its
- * subscriptions must be readable, because they may be opt-outs. `now` is in epoch milliseconds.
+ * subscriptions must be readable, because they may be opt-outs. A consent after `now` does not
+ * count, and one after `future` never will; both in epoch milliseconds.
  */
-export function contactDesire(fields: ContactFields, now: () => number) {
+export function contactDesire(fields: ContactFields, now: () => number, future = now) {
   const formOf = forms();
   const asks = asksOf(fields, now);
   const consentTime = fields.consentAt === undefined ? undefined : consentReader(fields.consentAt);
@@ -115,8 +116,9 @@ export function contactDesire(fields: ContactFields, now: () => number) {
       if (address === '') faults.push(blank(fields.email, 'address-missing'));
       else if (!isFine && !isLost) faults.push(notAnAddress(fields.email, single));
     }
-    const consentAt = isOut ? null : statedAt(consentTime, value, faults);
-    const early = (consentAt !== null && consentAt > now()) || undefined;
+    const stated = isOut ? null : statedAt(consentTime, value, faults);
+    const early = (stated !== null && stated > future()) || undefined;
+    const consentAt = early || (stated ?? 0) <= now() ? stated : null;
     // Addresses are compared later. A condition without a result makes the record invalid.
     const isKept = asks.protect.map((ask) => answered(ask, value, found)).includes('yes');
     if (isOut || faults.length > 0) {
