@@ -61,8 +61,7 @@ export async function run({ flags }: Called<typeof options>, shell: Shell): Prom
     findings.push(...(contacts?.findings ?? []));
     templates = records.templates && (await checkTemplates(records.templates, around));
     findings.push(...(templates?.findings ?? []));
-    for (const { reason, fix } of noteDifference(clocks))
-      findings.push(note('clock', reason, fix));
+    for (const { reason, fix } of noteDifference(clocks)) findings.push(note('clock', reason, fix));
     const ignored = await ignoredWords(config);
     if (ignored !== undefined) findings.push(note('templates', ignored, undefined));
     const { redis } = config;
