@@ -1,6 +1,8 @@
 /** Finds damage in a snapshot, and moves a damaged snapshot out of the way. */
+import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { broken, filesAside, moveAside } from './database/snapshot-folder.ts';
+import { hasOurHeader } from './database/schema.ts';
+import { broken, filesAside, headerOf, moveAside } from './database/snapshot-folder.ts';
 import { metaIn } from './database/meta-table.ts';
 import { runsIn } from './tables/run-history.ts';
 import { statementsOf } from './database/prepared-statements.ts';
@@ -39,6 +41,11 @@ export function check(db: Database.Database, table?: string): void {
 /** Records that the whole file was checked at this time. */
 export function noteChecked(db: Database.Database, at: number): void {
   metaIn(statementsOf(db)).set(checkedName, String(at));
+}
+
+/** Returns whether a damaged file is known to be a snapshot: its header or the memory shows it. */
+export function isOurs(path: string): boolean {
+  return existsSync(`${path}-memory`) || hasOurHeader(headerOf(path));
 }
 
 /** Returns the new name of a damaged snapshot. The caller holds the lease. */

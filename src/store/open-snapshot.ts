@@ -3,7 +3,7 @@ import { existsSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Invalid } from '../domain/errors.ts';
 import { copyOf } from './database/database-backup.ts';
-import { check, isCheckDue, isDamage, noteChecked, setAside } from './damage-check.ts';
+import { check, isCheckDue, isDamage, isOurs, noteChecked, setAside } from './damage-check.ts';
 import { missingFolders } from './database/snapshot-folder.ts';
 import {
   openToLook,
@@ -32,7 +32,7 @@ export function openSnapshot(path: string, options: { inMemory?: boolean } = {})
 /**
  * Opens the snapshot for a run whose process holds the lease. The snapshot is checked if that is
  * due; a damaged one is moved to the name `aside`, and a new one is created. `admit` may refuse, by
- * throwing, before anything is changed. Throws as `openSnapshot` does, except for damage.
+ * throwing, before anything is changed. Throws as `openSnapshot` does.
  */
 export function openForRun(
   path: string,
@@ -42,6 +42,7 @@ export function openForRun(
     return { snapshot: open(path, { checkedAt: at, ...options }), aside: undefined };
   } catch (error) {
     if (!isDamage(error)) throw error;
+    if (!isOurs(path)) throw damageOf(path);
     const aside = setAside(path, at);
     return { snapshot: openSnapshot(path), aside };
   }
@@ -59,6 +60,8 @@ interface Opening {
 function open(path: string, { inMemory, checkedAt, admit, isThrowaway }: Opening): Snapshot {
   const db = inMemory ? new Database(':memory:') : openToWrite(path, 'the snapshot');
   return openWith(db, path, (patiently) => {
+    // Nothing is written into what is no snapshot.
+    versionOf(db, path);
     setPragmas(db, { isThrowaway });
     migrate(db, path);
     const snapshot = snapshotOf(db, { path, patiently });
@@ -90,11 +93,19 @@ function undamaged<T>(path: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    if (!isDamage(error)) throw error;
-    throw new Invalid(`${path}: this snapshot is damaged, it is not a readable database`, {
-      fix: 'restore a backup, or run `crm-mirror sync`: it sets it aside and begins anew',
+    throw isDamage(error) ? damageOf(path) : error;
+  }
+}
+
+function damageOf(path: string): Invalid {
+  if (!isOurs(path)) {
+    return new Invalid(`${path}: this is no snapshot, and no readable database`, {
+      fix: 'write another path into snapshot, or move the file away',
     });
   }
+  return new Invalid(`${path}: this snapshot is damaged, it is not a readable database`, {
+    fix: 'restore a backup, or run `crm-mirror sync`: it sets it aside and begins anew',
+  });
 }
 
 /**

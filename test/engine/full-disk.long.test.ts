@@ -115,6 +115,23 @@ describe('a disk, at the start of a run', () => {
   });
 });
 
+test('a full disk is good enough to look, and is named by what needs it', async (context) => {
+  const place = await arranged(few);
+  full.prepare(context, place);
+  expect((await sync(place.file)).code).toBe(0);
+  full.break(place, 0);
+  const codes = { status: 0, runs: 0, plan: 0, explain: 0, sync: 1 };
+  for (const [command, code] of Object.entries(codes)) {
+    const named = command === 'explain' ? ['ann@example.com'] : [];
+    const ended = await launch([command, '-c', place.file, ...named]).ended;
+    expect({ command, code: ended.code, stderr: ended.stderr }).toEqual({
+      command,
+      code,
+      stderr: code === 0 ? '' : expect.stringMatching(full.says),
+    });
+  }
+});
+
 test('a disk too small for all changes fails in one line, and the next run completes them', async (context) => {
   const place = await arranged(many(800));
   mounted(context, place, '700k');

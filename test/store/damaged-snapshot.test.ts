@@ -1,6 +1,6 @@
 /** A snapshot that is damaged: a run sets it aside and begins anew, nobody else touches it. */
-import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { setAside } from '../../src/store/damage-check.ts';
@@ -161,6 +161,37 @@ describe('a damaged snapshot is set aside by no other command', () => {
       expect(asideIn(world)).toEqual([]);
     },
   );
+});
+
+describe('a file that nothing shows to be a snapshot is never set aside', () => {
+  test.each([
+    ['a text', () => 'id,email\n1,ann@example.com\n'],
+    [
+      'a damaged database of another program',
+      (path: string) => {
+        const db = new Database(path);
+        db.exec('create table people (name); insert into people values (zeroblob(9000))');
+        db.close();
+        return readFileSync(path).fill('x', 100);
+      },
+    ],
+  ])('%s', async (_, make) => {
+    const world = await mirrored();
+    mkdirSync(dirname(world.path), { recursive: true });
+    const bytes = make(world.path);
+    writeFileSync(world.path, bytes);
+    for (const command of ['sync', 'plan', 'status']) {
+      const { code, err } = await world.call(command);
+      const says = /this is no snapshot.*→ write another path into snapshot/;
+      expect({ command, code, err }).toEqual({
+        command,
+        code: 2,
+        err: expect.stringMatching(says),
+      });
+    }
+    expect(readFileSync(world.path)).toEqual(Buffer.from(bytes));
+    expect(asideIn(world)).toEqual([]);
+  });
 });
 
 describe('a damaged page that no query reads', () => {

@@ -1,4 +1,6 @@
 /** Explains a failure to people, with its exit code. What is no bug has a remedy. */
+import { statfsSync } from 'node:fs';
+import { dirname } from 'node:path';
 import {
   codeOf,
   isExpected,
@@ -47,7 +49,16 @@ export function isBug(error: unknown): boolean {
 
 /** Returns whether an error says that a disk is full. */
 export function isDiskFull(error: unknown): boolean {
-  return ['SQLITE_FULL', 'ENOSPC', 'EDQUOT'].includes(codeOf(error));
+  const code = codeOf(error);
+  if (['SQLITE_FULL', 'ENOSPC', 'EDQUOT'].includes(code)) return true;
+  if (!code.startsWith('SQLITE_IOERR') || !(error instanceof Error && 'path' in error))
+    return false;
+  try {
+    const { bavail, bsize } = statfsSync(dirname(String(error.path)));
+    return bavail * bsize < 32_768; // The size of the file of its locks, which SQLite needs.
+  } catch {
+    return false;
+  }
 }
 
 function failure(problem: Fault, code: number): Failure {
@@ -90,6 +101,10 @@ function storageFault(error: unknown): Fault | undefined {
     const fix =
       'restore a backup, or, if it is the snapshot, run again: `sync` sets it aside and begins anew';
     return { reason: `${file}: this is not a readable database`, fix };
+  }
+  if ((code === 'EPERM' || code === 'EACCES') && 'path' in error) {
+    const fix = 'run this as the user who owns it, or mend its permissions';
+    return { reason: `${file}: this user is not allowed to use it (${code})`, fix };
   }
   if (faultCodes.test(code)) {
     const where = code.startsWith('SQLITE_') ? `${file}: ` : '';

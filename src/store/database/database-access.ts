@@ -113,9 +113,10 @@ export function openToLook(
     db.prepare('select 1 from sqlite_master').get();
     return isQuiet ? tidyAtClose(db, path) : db;
   } catch (error) {
-    // SQLite cannot create files beside this one.
+    // SQLite cannot create files beside this one; on a full disk, it cannot fill them.
     const code = error instanceof Database.SqliteError ? error.code : '';
-    if (!(code.startsWith('SQLITE_CANTOPEN') || code.startsWith('SQLITE_READONLY'))) return db;
+    const isFull = code.startsWith('SQLITE_IOERR_SHM') && isQuiet;
+    if (!isFull && !/^SQLITE_(CANTOPEN|READONLY)/.test(code)) return db;
     db.close();
     const isClosed = isWhole(path);
     if (!isClosed || statSync(path).size > mostBytes) {

@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import { Invalid } from '../../domain/errors.ts';
+import { hasHeader } from './snapshot-folder.ts';
 
 /** Creates all tables; the file has version 1 then (`pragma user_version`). */
 const schema = `
@@ -214,10 +215,26 @@ export function isCurrent(db: Database.Database, path: string, steps = migration
   return versionOf(db, path, steps) === 1 + steps.length;
 }
 
+/** Returns whether the header of a database, which may be damaged, names these tables. */
+export function hasOurHeader(header: Buffer): boolean {
+  return hasHeader(header) && header.readInt32BE(68) === ours;
+}
+
 /** Returns the version of a database, 0 if it is empty. Throws Invalid as `migrate` does. */
 export function versionOf(db: Database.Database, path: string, steps = migrations): number {
-  const version = Number(db.pragma('user_version', { simple: true }));
-  if (version > 0 && db.pragma('application_id', { simple: true }) !== ours)
+  // One statement sees one state of a file that another process creates meanwhile.
+  const [{ version, id, tables } = { version: 0, id: 0, tables: 0 }] = db
+    .prepare<[], Record<'version' | 'id' | 'tables', number>>(
+      `select user_version as version, application_id as id, (select count(*) from sqlite_schema)
+         as tables from pragma_user_version, pragma_application_id`,
+    )
+    .all();
+  if (version === 0 && tables > 0) {
+    throw new Invalid(`${path}: this is the database of another program`, {
+      fix: 'write another path into snapshot',
+    });
+  }
+  if (version > 0 && id !== ours)
     throw new Invalid(`${path}: is no snapshot of this version of crm-mirror`, {
       fix:
         'keep the memory beside it, move the snapshot away, and run `crm-mirror sync`, ' +

@@ -1,10 +1,13 @@
 /** Creates the folder of a snapshot, and moves damaged files there out of the way. */
 import {
   accessSync,
+  closeSync,
   constants,
   existsSync,
   mkdirSync,
+  openSync,
   readdirSync,
+  readSync,
   renameSync,
   statfsSync,
   statSync,
@@ -93,6 +96,21 @@ export function filesAside(path: string): string[] {
   const folder = dirname(path);
   const names = readdirSync(folder).filter((name) => name.startsWith(basename(path) + broken));
   return names.toSorted().map((name) => join(folder, name));
+}
+
+/** Returns the first 100 bytes of a file, fewer if it is shorter: the header of a database. */
+export function headerOf(path: string): Buffer {
+  const file = openSync(path, 'r');
+  try {
+    const bytes = Buffer.alloc(100);
+    return bytes.subarray(0, readSync(file, bytes));
+  } finally {
+    closeSync(file);
+  }
+}
+
+export function hasHeader(header: Buffer): boolean {
+  return header.length === 100 && header.toString('latin1').startsWith('SQLite format 3\0');
 }
 
 /** Renames a database and the files beside it to the first name (`nameOf` 1, 2 …) that is free. */

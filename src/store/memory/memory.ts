@@ -32,7 +32,7 @@ import {
 import { type BackupPart, copyOf } from '../database/database-backup.ts';
 import { metaIn } from '../database/meta-table.ts';
 import { statementsOf, transactionsOf } from '../database/prepared-statements.ts';
-import { moveAside } from '../database/snapshot-folder.ts';
+import { hasHeader, headerOf, moveAside } from '../database/snapshot-folder.ts';
 import { auditIndex, auditLogIn, auditTables } from './audit-log.ts';
 import { doNotContactIn, doNotContactTables, writesIn } from './do-not-contact.ts';
 import {
@@ -92,6 +92,16 @@ export function openMemory(place: MemoryPlace, { known, acceptLost, randomHex }:
   if (fault !== undefined && (!acceptLost || isLost)) found.db?.close();
   if (fault !== undefined && !acceptLost) throw fault;
   if (isLost) {
+    // What the snapshot does not know may be the file of another program.
+    const strange = [
+      found.unreadable && !hasHeader(headerOf(path)) && path,
+      found.key === undefined && existsSync(keyFile) && keyFile,
+    ].find((file) => file !== false);
+    if (known === undefined && strange !== undefined) {
+      throw new Invalid(`${strange}: nothing shows that it belongs to a memory`, {
+        fix: 'move it away',
+      });
+    }
     for (const file of [path, ...(found.key === undefined ? [keyFile] : [])])
       moveAside(file, (count) => `${file}-lost-${count}`);
   }

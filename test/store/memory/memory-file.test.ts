@@ -234,6 +234,16 @@ describe('a memory that is refused until it is restored or given up', () => {
     expect(isKept).toBe(!isUsed && name !== 'the memory is gone');
   });
 
+  test.each(['path', 'keyFile'] as const)('nothing shows that %s was its file', (which) => {
+    const { open, ...files } = place();
+    writeFileSync(files[which], 'my notes');
+    for (const acceptLost of [false, true])
+      expect(() => open(undefined, acceptLost)).toThrow(Invalid);
+    expect(() => open(undefined, true)).toThrow(/nothing shows.*→ move it away/);
+    expect(readdirSync(files.folder)).toHaveLength(1);
+    expect(readFileSync(files[which], 'utf8')).toBe('my notes');
+  });
+
   test('an older memory, put back, is refused, or continues under another id once accepted', () => {
     const { path, files, open, begun } = place();
     const older = begun();
