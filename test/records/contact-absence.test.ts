@@ -1,5 +1,6 @@
 /** People missing in the CRM, row by row: what is due, and which contacts may be deleted. */
 import { describe, expect, test } from 'vitest';
+import { canonicalJson } from '../../src/domain/record.ts';
 import { enrolmentBody } from '../../src/records/contact/observe/contact-state.ts';
 import {
   remembered,
@@ -126,6 +127,10 @@ describe('policy.deletes', () => {
   const other = [shown({ id: 'con_9', news: 'opt_in' })];
 
   const both = [...optOut, ...remove];
+  const [seen = shown()] = there.observed;
+  const body = canonicalJson({ ...JSON.parse(seen.body), others: true });
+  const elsewhere = { ...there, observed: [{ ...seen, body }], absence: long };
+  const namesOwn = { facts: { namesAll: false, defaults: {} } };
 
   // prettier-ignore
   test.each<[string, Partial<States>, string[]]>([
@@ -140,6 +145,8 @@ describe('policy.deletes', () => {
     ['only another contact remains',  { ...there, observed: other, absence: long }, []],
     ['not subscribed, nothing known of why', { ...notIn, absence: long }, remove],
     ['opted out by us',                      { ...outByUs, absence: long }, remove],
+    ['in a channel of others, too',          { ...elsewhere, ...namesOwn }, optOut],
+    ['the same, which may be a default',     elsewhere, both],
   ])('created: %s', (_, known, sent) => {
     expect(steps(deletes.decide(states(known)))).toEqual(sent);
   });

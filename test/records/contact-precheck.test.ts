@@ -1,4 +1,5 @@
 /** What is read before a contact is changed, and after a change that was not answered. */
+import { canonicalJson } from '../../src/domain/record.ts';
 import { describe, expect, test } from 'vitest';
 import { Interrupted, Unavailable } from '../../src/domain/errors.ts';
 import type { RecordedRow } from '../../src/domain/record.ts';
@@ -192,13 +193,17 @@ describe('before a delete', () => {
     expect(await look(remove, known(), fresh)).toBeUndefined();
     expect(asked).toEqual([expect.stringContaining('con_1')]);
   });
-  test('`undo` leaves a contact that is in a channel that is not configured', async () => {
+  test('a contact in a channel that is not configured is decided again, and `undo` leaves it', async () => {
     const { look, emulator, seed } = stage();
     emulator.seed.channel({ id: 'ch_other', name: 'Other' });
     seed({ ...subscribed, channels: { [NEWS]: 'opt_in', ch_other: 'opt_out' } });
     const undone = { ...remove, body: '{"undone":{"run":"r1"}}' };
-    expect(await look(remove, known())).toBeUndefined();
-    expect(await look(undone, known())).toMatchObject({ is: 'stale' });
+    const seen = shown({ news: 'opt_in' });
+    const body = canonicalJson({ ...JSON.parse(seen.body), others: true });
+    const noted = known({ ...seen, body });
+    expect(await look(remove, known())).toMatchObject({ is: 'stale' });
+    expect(await look(remove, noted)).toBeUndefined();
+    expect(await look(undone, noted)).toMatchObject({ is: 'stale' });
   });
   test('a contact that changed since is decided again', async () => {
     const { look, seed } = stage();

@@ -138,7 +138,8 @@ async function precheck(
   const isUnchanged = value.changed === undefined || now?.value.changed === value.changed;
   // The contact is in a channel that the configuration does not name, or unsubscribed from one.
   const isElsewhere = now?.value.others === true;
-  const isKept = op === 'delete' && value.undone !== undefined && isElsewhere;
+  const isNew = value.undone !== undefined || before?.others !== true;
+  const isKept = op === 'delete' && isElsewhere && isNew;
   if (now && same && isUnchanged && !isKept) {
     const all = known.partial ? await search(access, change.key, known.signal) : [now];
     if (all.length !== 1) return stale(all, 'several contacts of this address');

@@ -61,7 +61,10 @@ export function decidePerson(states: ContactStates, rules: PersonRules): Decisio
     const says = isFlagged(facts.states) ? 'deleted' : 'gone';
     const rule = facts.status.deletable ? 'gone-deletable' : 'address-replaced';
     const reason = { rule, says, before: 'present' };
+    // Where a contact names only the channels that it is in, one that is in others is theirs, too.
+    const isShared = ({ others }: ObservedContact) => others && states.facts.namesAll === false;
     for (const contact of oursOf(facts.shown, states.recorded)) {
+      if (isShared(contact)) continue;
       const shown = isForgotten ? fingerprintOf(contact) : undefined;
       const about = { channel: '', isMoved: facts.replaced, target: contact.id, shown, reason };
       decision.changes.push(changeOf(states.key, 'delete', about));
