@@ -1,8 +1,7 @@
 /** What is read before a contact is changed, and after a change that was not answered. */
-import { canonicalJson } from '../../src/domain/record.ts';
 import { describe, expect, test } from 'vitest';
 import { Interrupted, Unavailable } from '../../src/domain/errors.ts';
-import type { RecordedRow } from '../../src/domain/record.ts';
+import { canonicalJson, type RecordedRow } from '../../src/domain/record.ts';
 import {
   ANN,
   change,
