@@ -23,7 +23,7 @@ import {
 import { consoleText, readerOf } from '../view/console-text.ts';
 import { actionForm, liveArea, progressLine } from '../view/form.ts';
 import { html, type Html, prose, sectionsHtml, tiles, timeOf } from '../../views/render/html.ts';
-import { names, numbers } from '../../views/sections.ts';
+import { names, numbers, spansOf } from '../../views/sections.ts';
 import { link, linkTo, orFault, type Page, type PageRequest } from '../view/page.ts';
 import type { PageStatusAndNext } from '../view/console-mirror.ts';
 import type { Standing } from '../../views/status/mirrors.ts';
@@ -204,14 +204,16 @@ function details(request: PageRequest, { status, next }: PageStatusAndNext): Htm
   const { facts = [] } = statusSection(status, next, false);
   // What goes on stands at the top.
   const shown = facts.filter(([name]) => !(status.running && name === 'right now'));
-  const none = shown.filter(([, value]) => typeof value === 'string' && saysNothing.test(value));
-  const all = shown.filter((one) => !none.includes(one));
-  if (none.length > 0) all.push(['none', none.map(([name]) => name).join(', ')]);
+  // Those that say that there is none share one line.
+  const isNone = ([, value]: (typeof facts)[number]) =>
+    spansOf(value).every(
+      (span) => typeof span === 'object' && 'tone' in span && span.tone === 'quiet',
+    );
+  const none = shown.filter(isNone).map(([name]) => name);
+  const all = shown.filter((one) => !isNone(one));
+  if (none.length > 0) all.push(['none', none.join(', ')]);
   return sectionsHtml([{ title: 'Details', facts: all }], readerOf(request));
 }
-
-/** The values of details that say that there is none; their names share one line. */
-const saysNothing = /^(no|nobody|nothing|none .*|no run is .*|nobody .*|0 \w+, 0 \w+)$/;
 
 /** The page of the rate limits. */
 export const limitsPage: Page = {

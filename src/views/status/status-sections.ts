@@ -26,7 +26,7 @@ import { progressForms } from '../../compose/run-progress.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
 import { missingWords } from '../lookup/missing-people.ts';
 import { heldReason } from '../lookup/standing-problems.ts';
-import type { Item, Section, Tone } from '../sections.ts';
+import type { Item, Section, Span, Text, Tone } from '../sections.ts';
 import { type Attention, endOf, heldWords } from './attention.ts';
 import type { NextRuns } from './next-runs.ts';
 import type { CurrentStatus } from './status-document.ts';
@@ -96,19 +96,22 @@ export function statusSection(
   });
   const facts: Fact[] = [
     ...runFacts(standing, next, isVerbose),
-    ['paused', paused ? `yes, since ${paused.since}${byOf({ ...paused, reason: null })}` : 'no'],
-    ['quarantined', quarantine ? `yes, until ${quarantine.until}` : 'no'],
+    [
+      'paused',
+      paused ? `yes, since ${paused.since}${byOf({ ...paused, reason: null })}` : quiet('no'),
+    ],
+    ['quarantined', quarantine ? `yes, until ${quarantine.until}` : quiet('no')],
     ['recorded', perKind(recorded)],
     ['missing', missingWords(standing.missing)],
     ...named('not managed', unmanaged ? sayUnmanaged(unmanaged) : []),
     ['conflicts', perKind(conflicts)],
-    ['rejected', `${perKind(rejected)}${parked.since === null ? '' : skips}`],
+    ['rejected', parked.since === null ? perKind(rejected) : [perKind(rejected), skips]],
     ['invalid', perKind(invalid)],
     ...decisionFacts(standing),
     [
       'outcome unknown',
       open.since === null
-        ? 'nothing'
+        ? quiet('nothing')
         : `${open.unknown} of unknown outcome, ${open.sent} sent; the oldest since ${open.since}`,
     ],
     [
@@ -122,7 +125,7 @@ export function statusSection(
     [
       'snapshot',
       snapshot.bytes === null
-        ? `none yet at ${snapshot.file}`
+        ? quiet(`none yet at ${snapshot.file}`)
         : `${snapshot.file} (${size(snapshot.bytes)})`,
     ],
     ['memory', memory.fault === null ? memory.file : `cannot be used: ${memory.fault.reason}`],
@@ -130,7 +133,10 @@ export function statusSection(
   return { facts };
 }
 
-type Fact = readonly [name: string, value: string];
+type Fact = readonly [name: string, value: Text];
+
+/** Marks a value that says that there is none. */
+const quiet = (text: string) => ({ tone: 'quiet', text }) as const;
 
 function named(name: string, values: readonly string[]): Fact[] {
   return values.map((value, at) => [at === 0 ? name : '', value]);
@@ -138,8 +144,8 @@ function named(name: string, values: readonly string[]): Fact[] {
 
 function runFacts(standing: CurrentStatus, next: NextRuns, isVerbose: boolean): Fact[] {
   const { at, proven, lastRuns, lease, running, worker } = standing;
-  const runWords = (run: ToldRun | null): string => {
-    if (!run) return 'none is recorded';
+  const runWords = (run: ToldRun | null): Text => {
+    if (!run) return quiet('none is recorded');
     const took = run.ms === null ? '' : `, took ${tookWords(run)}`;
     return `${statusWords(run)} (${isVerbose ? `${run.run}, ` : ''}began ${run.startedAt}${took})`;
   };
@@ -157,7 +163,7 @@ function runFacts(standing: CurrentStatus, next: NextRuns, isVerbose: boolean): 
   }
   const idle = lease.held
     ? 'a process has the mirror; no full or fast run is in progress'
-    : 'no run is in progress';
+    : quiet('no run is in progress');
   return [
     ['last complete run', complete],
     ['last full run', runWords(lastRuns.full)],
@@ -205,7 +211,7 @@ function decisionFacts(standing: CurrentStatus): Fact[] {
     const what = `${heldWords(counts)}, until ${until}${byOf({ by, reason })}`;
     return `${what}: \`crm-mirror approve ${part}\` takes it back`;
   });
-  const rows: Fact[] = [['awaiting approval', [...held, ...pending].join('; ') || 'nobody']];
+  const rows: Fact[] = [['awaiting approval', [...held, ...pending].join('; ') || quiet('nobody')]];
   if (canaries) {
     const told = canaries.map((one) => {
       const { class: of, run, counts } = one;
@@ -215,7 +221,7 @@ function decisionFacts(standing: CurrentStatus): Fact[] {
       const explains = isPeople ? ', `crm-mirror explain PERSON` says what became of one' : '';
       return `${canaryWords(one)} (${all}): \`crm-mirror runs ${run}\` lists the slice${explains}`;
     });
-    rows.push(['canary', told.join('; ') || 'none is under way']);
+    rows.push(['canary', told.join('; ') || quiet('none is under way')]);
   }
   if (end) {
     const how =
@@ -224,11 +230,12 @@ function decisionFacts(standing: CurrentStatus): Fact[] {
         : `out of bounds: ${end.found}; ${canaryEnds[end.ended]} at ${end.at}`;
     rows.push(['last canary', `${sliceWords(end)} was ${how}`]);
   }
-  if (waiting) rows.push(['windows', windowWords(waiting).join('; ') || 'nobody waits for one']);
+  if (waiting)
+    rows.push(['windows', windowWords(waiting).join('; ') || quiet('nobody waits for one')]);
   return [
     ...rows,
-    ['approved', approved.join('; ') || 'nothing'],
-    ['rejected by hand', rejected.join('; ') || 'nothing'],
+    ['approved', approved.join('; ') || quiet('nothing')],
+    ['rejected by hand', rejected.join('; ') || quiet('nothing')],
   ];
 }
 
@@ -244,9 +251,10 @@ function byOf(who: { by: string | null; reason: string | null }): string {
   return words === '' ? '' : `,${words}`;
 }
 
-function perKind(of: CurrentStatus['recorded']): string {
+function perKind(of: CurrentStatus['recorded']): Span {
   if (!of) return 'unknown';
-  return `${counted(of.contacts, 'contact')}, ${counted(of.templates, 'template')}`;
+  const text = `${counted(of.contacts, 'contact')}, ${counted(of.templates, 'template')}`;
+  return of.contacts + of.templates === 0 ? quiet(text) : text;
 }
 
 function returnWords({ waiting, since, rejected }: NonNullable<CurrentStatus['returns']>): string {
