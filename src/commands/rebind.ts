@@ -15,9 +15,9 @@ import { exitCode } from '../compose/output/failure-report.ts';
 export const options = { ...looking };
 
 export const help = `
-For a platform that has moved to another address. It is proven first, by reading alone, that it is
-the same organization: a template names it, else most of 20 recorded people are there. It is refused
-otherwise (exit code ${exitCode('invalid')}). Nothing is run.
+For a platform that has moved to another address, which is proven first, by reading alone, to be the
+same organization: a template names it, else most of 20 recorded people are there. It is refused
+otherwise (exit code ${exitCode('invalid')}). Also for a mirror that was renamed. Nothing is run.
 
 For a new key alone it is not needed: write the key where platform.apiKey is read from, restart a
 worker that has it from the environment, and call \`check\` and \`sync\`, which prove the same.`;
@@ -32,17 +32,19 @@ export async function run({ flags }: Called<typeof looking>, shell: Shell): Prom
   const act = async (snapshot: Snapshot) => {
     const platform = connect(config, shell);
     try {
-      const was = boundTo(snapshot).url ?? null;
+      const { url: was = null, mirror: former = config.mirror } = boundTo(snapshot);
       const account = accountOf(config, platform);
-      const standing = bindingState(snapshot, account);
+      const isRenamed = bindingState(snapshot, account) === 'other mirror';
+      const standing = bindingState(snapshot, { ...account, mirror: former });
       // The next run binds a snapshot that contains no record.
       const needsProof = standing !== 'free' && standing !== 'ours';
       const proof = needsProof ? await prove(snapshot, account, shell.stop) : undefined;
       if (proof && !proof.same) throw strange(proof);
-      if (proof) bind(snapshot, account);
+      const moves = proof !== undefined || isRenamed;
+      if (moves) bind(snapshot, account);
       const { mirror } = config;
       const { url } = config.platform;
-      const document = { mirror, was, url, moved: proof !== undefined, proof: proof ?? null };
+      const document = { mirror, was, url, moved: moves, proof: proof ?? null };
       const isHere = was === url;
       const moved = isHere
         ? `belongs to another key of ${url} now`
@@ -53,7 +55,8 @@ export async function run({ flags }: Called<typeof looking>, shell: Shell): Prom
       const line = proof
         ? `The snapshot of ${mirror} ${moved}; proven to be the same organization: ${proof.how}.`
         : `The snapshot of ${mirror} ${stays}.`;
-      return print({ document, lines: [line] }, flags, shell);
+      const renamed = `The name is new; until now it was that of the mirror ${former}.`;
+      return print({ document, lines: [line, ...(isRenamed ? [renamed] : [])] }, flags, shell);
     } finally {
       await platform.close();
     }

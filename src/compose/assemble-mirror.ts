@@ -258,8 +258,8 @@ function sayAside(path: string, aside: string): string {
 }
 
 /** Returns the account that the snapshot belongs to. */
-export function accountOf({ platform: { url, apiKey } }: Config, platform: Platform): Account {
-  return { url, apiKey, platform };
+export function accountOf({ mirror, platform: of }: Config, platform: Platform): Account {
+  return { mirror, url: of.url, apiKey: of.apiKey, platform };
 }
 
 /** Connects the people and the templates of a mirror with their sources and the platform. */

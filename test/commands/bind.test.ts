@@ -183,6 +183,51 @@ describe('another address', () => {
   });
 });
 
+describe('another mirror', () => {
+  test('is refused by every run, and changes nobody of the one that the snapshot is of', async () => {
+    const world = await bound();
+    world.people([]);
+    world.config({ mirror: 'beta' });
+    const person = ['sync', '--person', ann];
+    for (const words of [['plan'], ['sync'], ['sync', '--fast'], person, ['check']]) {
+      const { code, err, out } = await world.call(...words);
+      expect({ words, code }).toEqual({ words, code: 2 });
+      expect(err + out).toMatch(
+        /belongs to the mirror world, .* names beta.*name another snapshot.*`crm-mirror rebind/s,
+      );
+    }
+    expect(world.writes()).toEqual([]);
+    world.config();
+    world.people([{ email: ann, news: 'yes' }]);
+    expect((await world.call('sync')).code).toBe(0);
+  });
+
+  test('takes the snapshot over by `rebind`, and the former one is refused then', async () => {
+    const world = await bound();
+    world.config({ mirror: 'beta' });
+    const moved = await world.call('rebind', '--json');
+    expect(moved).toMatchObject({ code: 0, json: { mirror: 'beta', moved: true, proof: null } });
+    expect(await world.call('sync', '--json')).toMatchObject({ code: 0, json: { reasons: [] } });
+    world.config();
+    expect(await world.call('sync')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('belongs to the mirror beta'),
+    });
+    expect((await world.call('rebind')).out).toContain('until now it was that of the mirror beta');
+  });
+
+  test('takes a snapshot that knows no name, or has no record', async () => {
+    const world = await bound();
+    const { meta, close } = openSnapshot(world.path);
+    meta.drop('mirror-name');
+    close();
+    world.config({ mirror: 'beta' });
+    expect((await world.call('sync')).code).toBe(0);
+    world.config();
+    expect((await world.call('sync')).code).toBe(2);
+  });
+});
+
 test('the sample for the proof is spread over all records with an id', () => {
   const { recorded, close } = openSnapshot('', { inMemory: true });
   onTestFinished(close);

@@ -1,7 +1,8 @@
 /**
- * Binds a snapshot to one platform, API key (as a hash) and organization, and proves that a new key
- * belongs to the same organization. The recorded state is valid in that account only: an opt-out
- * that we made in one account may have been made by the person in another.
+ * Binds a snapshot to one mirror, by its name, and to one platform, API key (as a hash) and
+ * organization, and proves that a new key belongs to the same organization. The recorded state is
+ * valid in that account only: an opt-out that we made in one account may have been made by the
+ * person in another.
  *
  *   the snapshot is bound to  the mirror uses      result
  *   no account, or is empty   any account          bound before anything is recorded
@@ -10,6 +11,8 @@
  *                                                  organization, or refused
  *   platform A                platform B           refused; `rebind` proves the organization and
  *                                                  moves the snapshot
+ *   mirror a                  the name b           refused: each would take the other's people for
+ *                                                  missing; `rebind` stores the new name
  *
  * The proof is a template that names the organization. If no template does, more than half of a
  * sample of 20 recorded records must exist in the account. The proof only reads; a failed read
@@ -25,18 +28,20 @@ import type { RunContext } from '../context/run-context.ts';
 import type { PlatformListing } from '../context/run-results.ts';
 
 const names = {
+  mirror: 'mirror-name',
   url: 'platform-url',
   key: 'platform-key',
   organization: 'platform-organization',
 } as const;
 
 /** How a snapshot relates to an account. `free`: bound to none, or holds nothing of one alone. */
-type BindingState = 'free' | 'ours' | 'other key' | 'other url';
+type BindingState = 'free' | 'ours' | 'other key' | 'other url' | 'other mirror';
 
 /** Compares this account with the one that the snapshot is bound to. */
-export function bindingState(snapshot: Snapshot, { url, apiKey }: Account): BindingState {
+export function bindingState(snapshot: Snapshot, { mirror, url, apiKey }: Account): BindingState {
   const bound = boundTo(snapshot);
   if (bound.url === undefined || !snapshot.recorded.hasAny()) return 'free';
+  if ((bound.mirror ?? mirror) !== mirror) return 'other mirror';
   if (bound.url !== url) return 'other url';
   const isSame = bound.key === undefined || bound.key === hashed(snapshot, apiKey);
   return isSame ? 'ours' : 'other key';
@@ -44,13 +49,19 @@ export function bindingState(snapshot: Snapshot, { url, apiKey }: Account): Bind
 
 /** A value is undefined until it is known. */
 export function boundTo({ meta }: Snapshot): Record<keyof typeof names, string | undefined> {
-  const { url, key, organization } = names;
-  return { url: meta.get(url), key: meta.get(key), organization: meta.get(organization) };
+  const { mirror, url, key, organization } = names;
+  return {
+    mirror: meta.get(mirror),
+    url: meta.get(url),
+    key: meta.get(key),
+    organization: meta.get(organization),
+  };
 }
 
-export function bind(snapshot: Snapshot, { url, apiKey }: Account): void {
+export function bind(snapshot: Snapshot, { mirror, url, apiKey }: Account): void {
   const { meta, transaction } = snapshot;
   transaction(() => {
+    meta.set(names.mirror, mirror);
     meta.set(names.url, url);
     meta.set(names.key, hashed(snapshot, apiKey));
   });
@@ -142,8 +153,14 @@ export async function proveOwn(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const standing = bindingState(snapshot, account);
+  const { mirror, url } = boundTo(snapshot);
+  if (standing === 'other mirror') {
+    const named = `the configuration names ${account.mirror}`;
+    throw new Invalid(`the snapshot belongs to the mirror ${mirror}, ${named}`, {
+      fix: 'name another snapshot; only if the mirror was renamed, run `crm-mirror rebind`',
+    });
+  }
   if (standing === 'other url') {
-    const { url } = boundTo(snapshot);
     const named = `the configuration names ${account.url}`;
     throw new Invalid(`the snapshot belongs to the platform at ${url}, ${named}`, {
       fix:
@@ -176,8 +193,8 @@ export function keepBinding(
   listings: readonly PlatformListing[],
 ): void {
   const isFree = bindingState(snapshot, account) === 'free';
-  const { key, organization } = boundTo(snapshot);
-  if (isFree || key === undefined) bind(snapshot, account);
+  const { mirror, key, organization } = boundTo(snapshot);
+  if (isFree || key === undefined || mirror === undefined) bind(snapshot, account);
   const shown = listings.flatMap((listing) => listing.organization ?? [])[0];
   const next = isFree ? shown : (organization ?? shown);
   const { meta, transaction } = snapshot;

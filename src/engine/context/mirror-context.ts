@@ -74,6 +74,8 @@ export interface Mirror {
 
 /** The account on the platform whose records a mirror keeps in step with the CRM. */
 export interface Account {
+  /** The name of the mirror. */
+  mirror: string;
   url: string;
   apiKey: string;
   platform: AccountReads;

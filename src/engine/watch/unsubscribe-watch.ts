@@ -90,7 +90,7 @@ export async function watch(mirror: Mirror, watching: Watching): Promise<Sightin
   const { departures } = departing.contacts;
   const idle = { pages: 0, learnt: 0 };
   const binding = bindingState(snapshot, account);
-  if (binding === 'other key' || binding === 'other url') return { is: 'unproven', ...idle };
+  if (binding !== 'free' && binding !== 'ours') return { is: 'unproven', ...idle };
   const asking = { signal: watching.stop, abort: watching.abort };
   const counts = await departures.counts(asking);
   storeDifference(mirror);

@@ -102,7 +102,7 @@ export async function rehearseRun(
   const { view, latencyMs, readings } = original;
   const random = seeded(seed);
   const { mirror, close } = await assemble(
-    { ...config, snapshot, memory, platform, redis: undefined },
+    { ...config, mirror: original.config.mirror, snapshot, memory, platform, redis: undefined },
     silent,
     {
       writes: true,

@@ -114,7 +114,7 @@ export function mirrorOf(parts: Parts): Mirror {
     templates: { ...template, source: parts.templates },
     returns: parts.returns,
     snapshot,
-    account: { url: 'https://platform.test', apiKey, platform },
+    account: { mirror: 'test', url: 'https://platform.test', apiKey, platform },
     memory,
     doNotContact,
     audit: parts.audit,

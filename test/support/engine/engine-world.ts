@@ -220,7 +220,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       writeFileSync(join(templatesPath, `${key}.json`), JSON.stringify(fields));
     },
     mirror({ platform, contacts, templates, gate }, apiKey = KEY) {
-      const account = { url: server.url, apiKey, platform };
+      const account = { mirror: 'world', url: server.url, apiKey, platform };
       const guards = { ...limits, ...options.guards };
       const { ledger: doNotContact } = world;
       const opened = { snapshot, memory, doNotContact };
