@@ -108,7 +108,10 @@ export const mirrorPlots: MakePlots = (request, figures, { now, ms, stepMs }) =>
     .points({ since: now - ms, stepMs })
     .map((one) => ({ ...one, at: Math.floor(Math.min(now, one.at) / 1000) }));
   const x = [...new Set(points.map(({ at }) => at))];
-  const modes = [...new Set(points.map(({ mode }) => mode))].toSorted();
+  // Full runs come first, so that they keep their colour.
+  const modes = [...new Set(points.map(({ mode }) => mode))].toSorted(
+    (a, b) => Number(b === 'full') - Number(a === 'full') || (a < b ? -1 : 1),
+  );
   const byMode = (value: (run: Point) => number | null): Series[] =>
     modes.map((mode) => {
       const own = points.filter((point) => point.mode === mode);
@@ -125,13 +128,19 @@ export const mirrorPlots: MakePlots = (request, figures, { now, ms, stepMs }) =>
   // At noon, which is on the same day in nearly all time zones.
   const noons = days.map((day) => Math.min(now / 1000, Date.parse(day) / 1000 + noonSeconds));
   const limit = { label: 'limit', values: x.map(() => 100), isLimit: true };
-  const atRuns = x.map((nth) => {
-    const ages = points.flatMap(({ at, proofMs }) => (at === nth ? (proofMs ?? []) : []));
-    return ages.length === 0 ? null : Math.max(...ages) / 1000;
+  const proofs = points.flatMap(({ at, proofMs }) =>
+    proofMs === null ? [] : [[at, proofMs / 1000]],
+  );
+  const { ageMs } = request.mirror.status().status.proven ?? {};
+  // Not after the end of the axis, where it would not count for the scale.
+  if (typeof ageMs === 'number') proofs.push([Math.floor(now / 1000), ageMs / 1000]);
+  // It grows until a run ends well.
+  const ages = proofs.flatMap(([at = 0, age = 0], nth) => {
+    const [then = 0, was = age] = proofs[nth - 1] ?? [];
+    if (at <= then) return [];
+    return [...(nth > 0 ? [[at - 1, was + at - 1 - then]] : []), [at, age]];
   });
-  // The age has grown since the last run.
-  const { ageMs = null } = request.mirror.status().status.proven ?? {};
-  const age = { label: 'age', values: [...atRuns, ageMs && ageMs / 1000] };
+  const age = { label: 'age', values: ages.map(([, value = 0]) => value) };
   const plot = (title: string, unit: Plot['unit'], look: Plot['look'], series: Series[]): Plot => {
     return { title, x, from: (now - ms) / 1000, to: now / 1000, unit, look, series };
   };
@@ -163,8 +172,7 @@ export const mirrorPlots: MakePlots = (request, figures, { now, ms, stepMs }) =>
     }),
     {
       ...plot('Age of the last complete run', 'seconds', 'line', [age]),
-      // Not after the end of the axis, where it would not count for the scale.
-      x: [...x, Math.floor(now / 1000)],
+      x: ages.map(([at = 0]) => at),
     },
   ];
 };
