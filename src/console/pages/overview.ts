@@ -7,6 +7,7 @@ import { withCommas } from '../../domain/values/counted.ts';
 import { canaryWords } from '../../engine/report/guard-text.ts';
 import { withMemory } from '../../store/memory/memory.ts';
 import { instant, lasting, range } from '../../compose/output/format-values.ts';
+import { sayUsage } from '../../domain/route-limit.ts';
 import { tickWords } from '../../config/schema/cron-pattern.ts';
 import {
   attentionItem,
@@ -245,9 +246,11 @@ export function limitPieces(
   // The requests used in this window by everybody are known only to the process that sends some.
   type Row = (typeof stored)[number] & { used?: string | undefined };
   const rows = new Map(stored.map((one): [string, Row] => [one.route, one]));
-  for (const [route, { limit, windowMs, left, others }] of Object.entries(mirror.limits())) {
+  for (const [route, seen] of Object.entries(mirror.limits())) {
+    const { limit, windowMs, others } = seen;
     if (limit === undefined || windowMs === undefined) continue;
-    const used = left === undefined ? undefined : withCommas(Math.max(0, limit - left));
+    // At rest, the last response tells of a window that is over.
+    const used = running ? sayUsage(seen, mirror.config.platform.reserve) : undefined;
     rows.set(route, { route, limit, windowMs, others, used, at: 'now' });
   }
   // A run of another process tells the limit that holds it up, and how fast it is.

@@ -198,7 +198,7 @@ const help = {
   alert: '1 while the last runs, or the age of the proof, are above a threshold of `alerts`',
   quarantined: '1 while only opt-outs are sent',
   budget_limit: "Requests that a route allows in a window, according to the platform's answers",
-  budget_left: 'Requests that remain in the window',
+  budget_left: 'Requests that remain in the window, without those left to other programs',
   event_lag_seconds: 'Age of the oldest unfinished event; absent while Redis is away',
   queue_jobs: 'Jobs by queue and state; absent while Redis is away',
 };

@@ -1,6 +1,7 @@
 /** What a budget says of other programs: `status` shows it, and forecasts go by it. */
 import { describe, expect, test } from 'vitest';
 import { algorithms } from '../../../src/emulator/limits/route-limits.ts';
+import { sayUsage } from '../../../src/domain/route-limit.ts';
 import { createBudget } from '../../../src/http/rate-limit/route-budget.ts';
 import { play, type Job } from '../../support/rate-limit/limit-scenario.ts';
 
@@ -39,4 +40,16 @@ describe.each(algorithms)('$name', ({ name: algorithm }) => {
     const share = said({ algorithm, foreign: 0.3, reserve: 0.5 });
     expect(share).toBeLessThan(0.32);
   });
+});
+
+test.each([
+  { limit: 30, remaining: 3, reserve: 0.1, says: '27 of 30 (90 %), 3 left to others' },
+  { limit: 600, remaining: 598, reserve: 0.1, says: '2 of 600 (0 %), 60 left to others' },
+  { limit: 600, remaining: 598, reserve: 0, says: '2 of 600 (0 %)' },
+])('the reserve does not count as used: $says', ({ limit, remaining, reserve, says }) => {
+  const budget = createBudget({ random: () => 0.5, reserve });
+  const seen = { refused: false, limit, remaining, windowMs: 60_000 };
+  budget.answer(budget.ticket(0), seen, 10);
+  expect(sayUsage(budget.limit(), reserve)).toBe(says);
+  expect(sayUsage({ ...budget.limit(), left: undefined }, reserve)).toBeUndefined();
 });
