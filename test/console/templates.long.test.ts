@@ -50,6 +50,13 @@ test('an edit on the platform stands beside the source, and its preview runs not
   expect(await faultsOf(page)).toEqual([]);
   await page.goto('/m/world/templates');
   expect(await page.locator('tbody tr').count()).toBe(2);
+  const otherId = world.emulator.world.templates().find(({ name }) => name === 'other')?.id ?? '';
+  world.emulator.dashboard.editTemplate(otherId, { subject: 'Edited, too' });
+  await page.getByRole('button', { name: 'Read the platform now' }).click();
+  await page
+    .getByRole('row', { name: 'other' })
+    .getByText(/^differs in subject$/)
+    .waitFor();
   world.emulator.dashboard.deleteTemplate(template?.id ?? '');
   await world.call('sync');
   await page.goto('/m/world/templates');

@@ -26,50 +26,77 @@ const missing = 'missing on the platform';
 export const templatesPage: Page = {
   path: 'templates',
   nav: 'Templates',
-  async show(request) {
-    const { after = '', show } = request.query;
-    const isSome = show === 'differs';
-    const { rows, last, total, read } = await request.mirror.read(request.user, ({ snapshot }) => {
-      if (!snapshot) return { rows: [], last: undefined, total: 0, read: '' };
-      const problems = Map.groupBy(problemsIn(snapshot), ({ key }) => key);
-      const { recorded } = snapshot;
-      // Whatever differs is a problem, too.
-      const those = isSome
-        ? [...problems.keys()].flatMap((key) => recorded.get('template', key) ?? [])
-        : recorded.next('template', after, perPage);
-      const found = those.map((row): Text[] => {
-        const { key, id } = row;
-        const { source, platform } = sidesOf(decodeTemplate.recorded(row).value);
-        const differs = differing(source, platform);
-        const text = id === undefined ? missing : `differs in ${differs.join(', ')}`;
-        const isSame = differs.length === 0 && id !== undefined;
-        const state = isSame ? 'as the source states it' : ({ tone: 'bad', text } as const);
-        const [problem] = problems.get(key) ?? [];
-        return [
-          { page: pathOf({ id: key }), text: platform.name ?? source.name ?? key },
-          problem && id !== undefined ? [state, `: ${problem.reason}`] : state,
-        ];
-      });
-      const total = recorded.count('template');
-      return { rows: found, last: those.at(-1)?.key, total, read: readWords(snapshot) };
-    });
-    const section = {
-      table: { columns: ['Template', 'On the platform'], rows },
-      none: isSome ? 'No template differs.' : 'No template is mirrored.',
-    };
-    const links = [
-      after !== '' && (['First', { after: '' }] as const),
-      rows.length >= perPage && !isSome && (['Next', { after: last }] as const),
-    ];
-    const shown = `${withCommas(rows.length)} of ${counted(total, 'template')}`;
-    const other = isSome ? ['All templates', ''] : ['Those that differ', 'differs'];
-    const body = html`${pageLinks(request, [[other[0] ?? '', { show: other[1], after: '' }]])}
-      <p class="quiet">${prose(read)}</p>
-      ${sectionsHtml([section], readerOf(request))}
-      ${rows.length === 0 ? '' : pageLinks(request, links, shown)}`;
-    return { title: 'Templates', body };
-  },
+  show: (request) => templateList(request, false),
+  ask: async (request) =>
+    request.user.role === 'operator' ? templateList(request, true) : notOperator,
 };
+
+async function templateList(request: PageRequest, isAsked: boolean): Promise<PageContent> {
+  const { after = '', show } = request.query;
+  const isSome = show === 'differs';
+  const there = isAsked ? await readPlatform(request) : undefined;
+  const { rows, last, total, read } = await request.mirror.read(request.user, ({ snapshot }) => {
+    if (!snapshot) return { rows: [], last: undefined, total: 0, read: '' };
+    const problems = Map.groupBy(problemsIn(snapshot), ({ key }) => key);
+    const { recorded } = snapshot;
+    // Whatever differs is a problem, too.
+    const those = isSome
+      ? [...problems.keys()].flatMap((key) => recorded.get('template', key) ?? [])
+      : recorded.next('template', after, perPage);
+    const found = those.map((row): Text[] => {
+      const { key } = row;
+      const { value } = decodeTemplate.recorded(row);
+      const { source, platform: then } = sidesOf(value);
+      const now = there?.get(value.shown.id);
+      const id = there && !now ? undefined : row.id;
+      const platform = now ?? then;
+      const differs = differing(source, platform);
+      const text = id === undefined ? missing : `differs in ${differs.join(', ')}`;
+      const isSame = differs.length === 0 && id !== undefined;
+      const state = isSame ? 'as the source states it' : ({ tone: 'bad', text } as const);
+      const [problem] = problems.get(key) ?? [];
+      return [
+        { page: pathOf({ id: key }), text: platform.name ?? source.name ?? key },
+        problem && id !== undefined ? [state, `: ${problem.reason}`] : state,
+      ];
+    });
+    const total = recorded.count('template');
+    return { rows: found, last: those.at(-1)?.key, total, read: readWords(snapshot) };
+  });
+  const section = {
+    table: { columns: ['Template', 'On the platform'], rows },
+    none: isSome ? 'No template differs.' : 'No template is mirrored.',
+  };
+  const links = [
+    after !== '' && (['First', { after: '' }] as const),
+    rows.length >= perPage && !isSome && (['Next', { after: last }] as const),
+  ];
+  const shown = `${withCommas(rows.length)} of ${counted(total, 'template')}`;
+  const other = isSome ? ['All templates', ''] : ['Those that differ', 'differs'];
+  const body = html`${pageLinks(request, [[other[0] ?? '', { show: other[1], after: '' }]])}
+    <p class="quiet">${isAsked && 'The platform as it is now.'} ${prose(read)}</p>
+    ${askFor(request, 'templates')} ${sectionsHtml([section], readerOf(request))}
+    ${rows.length === 0 ? '' : pageLinks(request, links, shown)}`;
+  return { title: 'Templates', body };
+}
+
+/** Returns the form that reads the platform for a page; nothing for a viewer. */
+function askFor(request: PageRequest, path: string): Html | '' {
+  if (request.user.role !== 'operator') return '';
+  return askForm(request, { path, label: 'Read the platform now' });
+}
+
+/** Reads the templates of the platform by id. */
+async function readPlatform({ mirror }: PageRequest) {
+  return mirror.ask(async ({ templates }, signal) => {
+    const found = new Map<string, RecordedTemplate['shown']['fields']>();
+    for await (const template of templates.all({}, { signal })) {
+      const { id, value } = decodeTemplate.observed(observeTemplate(template));
+      found.set(id, value.fields);
+    }
+    return found;
+  });
+}
 
 /** Says when runs last read each side completely. */
 function readWords({ runs }: Snapshot): string {
@@ -95,24 +122,16 @@ export const templatePage: Page = {
 async function templateContent(request: PageRequest, isAsked: boolean): Promise<PageContent> {
   const { value, problems, id: known } = await templateOf(request);
   const { source, platform } = sidesOf(value);
-  // It is undefined if the platform has no such template any more.
-  const read = isAsked
-    ? await request.mirror.ask(async ({ templates }, signal) => {
-        for await (const template of templates.all({}, { signal })) {
-          const { id, value: now } = decodeTemplate.observed(observeTemplate(template));
-          if (id === value.shown.id) return now;
-        }
-        return undefined;
-      })
-    : undefined;
+  // It has no such template any more if none is found.
+  const read = isAsked ? (await readPlatform(request)).get(value.shown.id) : undefined;
   const isMissing = isAsked ? !read : known === undefined;
-  const shown = isMissing ? {} : (read?.fields ?? platform);
+  const shown = isMissing ? {} : (read ?? platform);
   const differs = new Set(isMissing ? [] : differing(source, shown));
   const fields = [...new Set([...differs, ...Object.keys(source), ...Object.keys(shown)])].filter(
     (name) => name !== 'name' || differs.has(name),
   );
   const sides = fields.map((name): Text[] => [
-    `${name}${differs.has(name) ? ' (differs)' : ''}`,
+    differs.has(name) ? { tone: 'bad', text: `${name} (differs)` } : name,
     { verbatim: textOf(Reflect.get(source, name)) },
     { verbatim: textOf(Reflect.get(shown, name)) },
   ]);
@@ -135,13 +154,11 @@ async function templateContent(request: PageRequest, isAsked: boolean): Promise<
           <p class="fix">${prose(fix)}</p>`,
     )}
     <p class="quiet">The source ${last}. ${when}</p>
-    ${
-      request.user.role === 'operator'
-        ? askForm(request, { path: pathOf(request), label: 'Read the platform now' })
-        : ''
-    }
-    ${sectionsHtml([{ table }], readerOf(request))} ${preview('source', 'Preview of the source')}
-    ${isMissing ? '' : preview('platform', 'Preview of the platform')}`;
+    ${askFor(request, pathOf(request))} ${sectionsHtml([{ table }], readerOf(request))}
+    <div class="pair">
+      ${preview('source', 'Preview of the source')}
+      ${isMissing ? '' : preview('platform', 'Preview of the platform')}
+    </div>`;
   return { title: platform.name ?? request.id, body };
 }
 
