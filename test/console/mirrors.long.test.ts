@@ -73,6 +73,32 @@ test('a pause leaves a run that sends, says so, and offers to stop it', async ()
   expect((await run).code).toBe(143);
 });
 
+test('a pause of many leaves that of a colleague, and so does the button that ends it', async () => {
+  const { well, failed, first } = await three();
+  await failed.call('pause', '--by', 'marta', '--reason', 'moves the CRM');
+  const before = (await failed.call('status', '--json')).json.paused;
+  const { page } = await look(await startConsole([well.file, failed.file, first.file]));
+  const steer = async (button: string): Promise<string> => {
+    await page.getByText('Pause or resume these').click();
+    await page.getByLabel('Reason').fill('maintenance');
+    await page.getByRole('button', { name: button }).click();
+    return page.getByRole('status').innerText();
+  };
+  const said = await steer('Pause 2 mirrors');
+  expect(said).toMatch(/2 mirrors paused\.\s+failed was already paused by marta \(moves the CRM\)/);
+  expect((await failed.call('status', '--json')).json.paused).toEqual(before);
+  const buttons = page.locator('form[action="/steer"] button');
+  expect(await buttons.allTextContents()).toEqual([
+    expect.stringMatching(/Resume 2 mirrors, paused by olga \(console\) \(maintenance\)/),
+    expect.stringMatching(/Resume 1 mirror, paused by marta \(moves the CRM\)/),
+  ]);
+  expect(await steer('Resume 2 mirrors')).toMatch(
+    /2 mirrors resumed\.\s+failed stays paused by marta/,
+  );
+  expect((await failed.call('status', '--json')).json.paused).toEqual(before);
+  expect((await well.call('status', '--json')).json.paused).toBeNull();
+});
+
 test('a search names the mirrors that it cannot look into, and counts mirrors', async () => {
   const { well, failed, first } = await three();
   writeFileSync(failed.path, 'no database');

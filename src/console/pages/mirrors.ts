@@ -19,6 +19,8 @@ import {
   fixOf,
   isIn,
   mirrorsSections,
+  pausedBy,
+  pausesOf,
   readListed,
   type ShownMirror,
   stateOf,
@@ -210,27 +212,41 @@ function steeringForm(
   if (visitor?.role !== 'operator' || shown.length === 0) return '';
   const all = shown.map(({ config }) => config.mirror);
   const which = counted(all.length, 'mirror');
+  const free = shown.filter(({ status }) => !status.paused).length;
   const runs = shown.filter(({ status }) => status.running).length;
   const stop = html`<button class="grave" name="what" value="stop">
     Pause, and stop ${counted(runs, 'run')}
   </button>`;
-  const content = html`${textField('Reason (required)', { name: 'reason' })}
-    <button name="what" value="pause">Pause ${which}</button>
-    ${runs > 0 && stop}
-    <button class="second" name="what" value="resume">Resume ${which}</button>`;
+  const pause = html`<button name="what" value="pause">Pause ${counted(free, 'mirror')}</button>`;
+  const resume = [...pausesOf(shown)]
+    .slice(0, resumesOffered)
+    .map(
+      ([by, { length }]) =>
+        html`<button class="second" name="what" value="${by}">
+          Resume ${counted(length, 'mirror')}, paused${by}
+        </button>`,
+    );
+  const content = html`${textField('Reason (required)', { name: 'reason' })} ${free > 0 && pause}
+  ${runs > 0 && stop} ${resume}`;
   return html`<details class="inline">
     <summary>Pause or resume ${all.length === 1 ? 'it' : `these ${which}`}</summary>
     ${postForm(csrf, '/steer', content, { mirrors: all.join(' ') })}
   </details>`;
 }
 
+const resumesOffered = 3;
+
+/** `what`: pause, stop, or whose pauses end, and for which reason they were. */
 const steered = z.object({
-  what: z.enum(['pause', 'stop', 'resume']),
+  what: z.enum(['pause', 'stop']).or(z.templateLiteral([' by ', z.string()])),
   mirrors: z.string(),
   reason: z.string().trim().min(1).max(300),
 });
 
-/** Pauses, stops or resumes the mirrors that the page showed, for an operator; shows the page. */
+/**
+ * Pauses, stops or resumes the mirrors that the page showed, for an operator; shows the page.
+ * Leaves a pause as it is that is there already or not the one to end, and names it.
+ */
 export async function steerMirrors(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -239,23 +255,35 @@ export async function steerMirrors(
 ): Promise<void> {
   const { what, reason, mirrors: asked } = formOf(request, steered);
   const wanted = asked.split(' ');
-  const lines: string[] = [];
+  const isPause = what === 'pause' || what === 'stop';
+  const lines: Text[] = [];
   /** What needs no attention, such as: acme is paused. */
   const usual: string[] = [];
-  let isDone = true;
-  for (const { config, run } of mirrors) {
-    if (!wanted.includes(config.mirror)) continue;
-    const argv = what === 'stop' ? ['pause', '--stop'] : [what];
-    const { code, lines: said } = await run(user, [...argv, `--reason=${reason}`]);
+  const kept: Text[] = [];
+  let [done, isDone] = [0, true];
+  for (const { config, status, run } of mirrors) {
+    const { mirror: page } = config;
+    if (!wanted.includes(page)) continue;
+    const { paused, running } = readListed(config, status).status;
+    const by = paused && pausedBy(paused);
+    const isKept = by !== null && (isPause || by !== what);
+    if (isKept)
+      kept.push([{ page, text: page }, isPause ? ' was already paused' : ' stays paused', by]);
+    if (isKept ? what !== 'stop' || !running : !isPause && by === null) continue;
+    const argv = what === 'stop' ? ['pause', '--stop'] : [isPause ? 'pause' : 'resume'];
+    // Without a reason, a pause stays as it is while it stops the run.
+    const { code, lines: said } = await run(user, isKept ? argv : [...argv, `--reason=${reason}`]);
     isDone &&= code === 0;
+    if (code === 0 && !isKept) done += 1;
     if (code === 0) (said.length > 1 ? lines : usual).push(said.join(' '));
-    else lines.push(...said.map((line) => `${config.mirror}: ${line}`));
+    else lines.push(...said.map((line) => `${page}: ${line}`));
   }
-  const done = `${counted(usual.length, 'mirror')} ${what === 'resume' ? 'resumed' : 'paused'}.`;
+  const count = `${counted(done, 'mirror')} ${isPause ? 'paused' : 'resumed'}.`;
+  const each = { title: 'Each of them', isFolded: true, lines: usual };
   const sections: Section[] =
-    usual.length > 1
-      ? [{ lines: [...lines, done] }, { title: 'Each of them', isFolded: true, lines: usual }]
-      : [{ lines: [...lines, ...usual] }];
+    done === 1
+      ? [{ lines: [...lines, ...usual, ...kept] }]
+      : [{ lines: [count, ...lines, ...kept] }, each];
   request.session.set('flash', { kind: isDone ? 'good' : 'bad', sections });
   await reply.redirect('/', 303);
 }

@@ -9,7 +9,7 @@ import { counted, withCommas } from '../../domain/values/counted.ts';
 import type { Config } from '../../config/config.ts';
 import { stepWords } from '../../compose/run-progress.ts';
 import { withConfig } from '../../compose/command-options.ts';
-import { range, instant, lasting } from '../../compose/output/format-values.ts';
+import { byWords, range, instant, lasting } from '../../compose/output/format-values.ts';
 import {
   listed,
   names,
@@ -132,6 +132,19 @@ export function sortMirrors<One extends Standing>(mirrors: readonly One[]): One[
 /** Returns whether a mirror counts among those in a state; a paused one may need attention, too. */
 export function isIn(one: Standing, state: string): boolean {
   return stateOf(one) === state || (state === 'paused' && one.status.paused !== null);
+}
+
+/** Names who paused a mirror, and why. */
+export function pausedBy({ by, reason }: NonNullable<CurrentStatus['paused']>): string {
+  return byWords({ by, reason: reason || null });
+}
+
+/** Returns the paused mirrors by who paused them and why, the newest pause first. */
+export function pausesOf<One extends Standing>(mirrors: readonly One[]): Map<string, One[]> {
+  const since = ({ status }: One): string => status.paused?.since ?? '';
+  const paused = mirrors.filter(({ status }) => status.paused);
+  const newest = paused.toSorted((a, b) => since(b).localeCompare(since(a)));
+  return Map.groupBy(newest, ({ status }) => (status.paused ? pausedBy(status.paused) : ''));
 }
 
 /**
