@@ -165,7 +165,7 @@ function draw(area) {
       ...size(),
       legend: { show: false },
       // All plots show the same time, and the same moment below the pointer.
-      cursor: { sync: { key: 'history' } },
+      cursor: { y: false, sync: { key: 'history' } },
       hooks: { setCursor: [createTip(area, shown)] },
       // A plot that begins at zero shows how large a change is.
       scales: {
