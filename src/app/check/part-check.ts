@@ -304,11 +304,9 @@ function judgeMissing(names: string[], { rows, parts }: Page, snapshot: Snapshot
   if (namesAll === true || (namesAll === undefined && isAlike)) {
     const others = parts.names.join(', ');
     const name = rows.length === 1 ? 'names' : 'name';
-    return {
-      level: 'fail',
-      found: `the platform has no ${them}; ${listed} there ${name} ${others}`,
-      fix: 'correct the ids in contacts.channels, or make the channels on the platform',
-    };
+    const fix = 'correct the ids in contacts.channels, or make the channels on the platform';
+    const found = `the platform has no ${them}; ${listed} there ${name} ${others}`;
+    return { level: 'fail', found, fix };
   }
   const found = `none of ${listed} names ${them}, so it is not known whether the platform has it`;
   return { level: 'note', found, fix: 'compare the ids on the platform' };

@@ -95,9 +95,8 @@ export function createPersonLocks() {
     /** Locks these people once no other run has locked them and nothing is in flight for them. */
     async take(people: LockedPeople): Promise<PersonLock> {
       const own = noSets();
-      while (!takeNow({ taken, runs }, people, own)) {
+      while (!takeNow({ taken, runs }, people, own))
         await new Promise<void>((resolve) => waiting.push(resolve));
-      }
       return {
         extend: (more) => takeNow({ taken, runs }, more, own),
         release() {

@@ -318,8 +318,6 @@ export function waitingWords(
   const canary = `the canary of ${countWords(recordType, size)} (policy.canary)`;
   if (state === 'applying')
     return { reason: `${who} for ${canary}`, fix: 'the next run goes on with the slice' };
-  return {
-    reason: `${who} for ${canary}, which is read back from ${readFrom} on`,
-    fix: 'run again then; a worker goes on by itself',
-  };
+  const reason = `${who} for ${canary}, which is read back from ${readFrom} on`;
+  return { reason, fix: 'run again then; a worker goes on by itself' };
 }

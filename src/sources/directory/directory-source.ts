@@ -59,11 +59,8 @@ function toRecord({ key, where }: Entry, stated: Stated): SourceRecord {
   if ('why' in stated) return { where: stated.where, broken: stated.why, fix: stated.fix };
   const { value } = stated;
   if ('key' in value && value['key'] !== key) {
-    return {
-      where,
-      broken: `states a key, but the key is the name of the file: ${JSON.stringify(key)}`,
-      fix: 'remove the key from the file, or rename the file',
-    };
+    const broken = `states a key, but the key is the name of the file: ${JSON.stringify(key)}`;
+    return { where, broken, fix: 'remove the key from the file, or rename the file' };
   }
   return { where, value: { name: key, ...value, key } };
 }
@@ -210,11 +207,8 @@ async function readFolder({ where, parts }: Entry, path: string): Promise<Stated
   const body = parts.find(isContent);
   if ('why' in stated || body === undefined) return stated;
   if ('content' in stated.value) {
-    return {
-      where,
-      why: 'template.yaml states a content, and there is a content.json',
-      fix: 'keep one of them',
-    };
+    const why = 'template.yaml states a content, and there is a content.json';
+    return { where, why, fix: 'keep one of them' };
   }
   const content = await parsePart(body, path);
   return 'why' in content ? content : { value: { ...stated.value, content: content.parsed } };
@@ -226,11 +220,8 @@ function asMapping({ where }: DirectoryPart, outcome: Parsed): Stated {
   if ('why' in outcome) return outcome;
   const { success, data } = mapping.safeParse(outcome.parsed);
   if (success) return { value: data };
-  return {
-    where,
-    why: 'the file does not hold fields with their values',
-    fix: 'begin with a field, as in "subject: Welcome"',
-  };
+  const why = 'the file does not hold fields with their values';
+  return { where, why, fix: 'begin with a field, as in "subject: Welcome"' };
 }
 
 type Parsed = { parsed: unknown } | Broken;
@@ -252,11 +243,9 @@ async function parsePart({ where, size }: DirectoryPart, path: string): Promise<
     const [error] = document.errors;
     if (!error) return { parsed: document.toJS({ maxAliasCount: 100 }) };
     const at = error.linePos ? `:${error.linePos[0].line}:${error.linePos[0].col}` : '';
-    return {
-      where: `${where}${at}`,
-      why: `the YAML is malformed here (${error.code.toLowerCase().replaceAll('_', ' ')})`,
-      fix: 'mend the indentation, or put quotes around values that hold ": " or " #"',
-    };
+    const why = `the YAML is malformed here (${error.code.toLowerCase().replaceAll('_', ' ')})`;
+    const fix = 'mend the indentation, or put quotes around values that hold ": " or " #"';
+    return { where: `${where}${at}`, why, fix };
   } catch (error) {
     if (text === undefined && error instanceof TypeError)
       return { where, why: 'the text is not UTF-8', fix: 'save the file as UTF-8' };
@@ -265,11 +254,9 @@ async function parsePart({ where, size }: DirectoryPart, path: string): Promise<
       return { where, why: 'an alias (*name) cannot be resolved', fix: 'write the value out' };
     if (text === undefined || !(error instanceof SyntaxError)) throw error;
     const before = text.slice(0, faultAt(text)).split(/\r\n|\n|\r/);
-    return {
-      where: `${where}:${before.length}:${(before.at(-1)?.length ?? 0) + 1}`,
-      why: 'the JSON is malformed here',
-      fix: 'mend the syntax: a comma, a quote or a bracket is missing, or one too many',
-    };
+    const fix = 'mend the syntax: a comma, a quote or a bracket is missing, or one too many';
+    const place = `${where}:${before.length}:${(before.at(-1)?.length ?? 0) + 1}`;
+    return { where: place, why: 'the JSON is malformed here', fix };
   }
 }
 

@@ -53,9 +53,8 @@ function recordOf(
 ): SourceRecord {
   const where = `line ${number}`;
   const value = text === undefined ? undefined : parseJson(text);
-  if (text === undefined || value === undefined || Array.isArray(value)) {
+  if (text === undefined || value === undefined || Array.isArray(value))
     return brokenRow(tally, where, explain(text));
-  }
   const record = records.recordOf(value, where, text);
   if (!('broken' in record)) return record;
   return brokenRow(tally, where, { why: record.broken, fix: record.fix });

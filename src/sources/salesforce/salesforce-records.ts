@@ -41,9 +41,8 @@ export async function* rowsFrom(
     yield at.rows;
     count += at.rows.length;
     if (at.next === undefined) return first.total;
-    if (at.rows.length === 0 || count > first.total) {
+    if (at.rows.length === 0 || count > first.total)
       throw odd(session, 'lists more than it counts');
-    }
     at = await readPage(session, query, at.next);
   }
 }
@@ -51,9 +50,8 @@ export async function* rowsFrom(
 async function readPage(session: Session, { shape }: Query, path: string): Promise<QueryPage> {
   const { value } = await session.ask({ path });
   const { data } = page.safeParse(value);
-  if (!data || (!data.done && data.nextRecordsUrl === undefined)) {
+  if (!data || (!data.done && data.nextRecordsUrl === undefined))
     throw odd(session, 'answered a page that is none');
-  }
   return {
     rows: data.records.map((record) => rowOf(shape, fromJson(record))),
     total: data.totalSize,
@@ -295,9 +293,8 @@ export async function salesforceFields(session: Session, object: ObjectName): Pr
 /** Returns how a field is represented. Only the first step of a path is checked. */
 function spellingOf(name: string, there: Described): Spelling | undefined {
   const [first, ...rest] = name.split('.');
-  if (rest.length > 0) {
+  if (rest.length > 0)
     return there.some((field) => field.relationshipName === first) ? 'text' : undefined;
-  }
   const field = there.find((one) => one.name === name);
   if (!field) return undefined;
   if (field.type === 'boolean') return 'truth';
@@ -379,9 +376,8 @@ export function createReader({
     where,
     async lookUp(ids: readonly string[]): Promise<Row[]> {
       const found: Row[] = [];
-      for (const shape of shapes) {
+      for (const shape of shapes)
         found.push(...(await find(shape, 'Id', ofObject(ids, shape.object))));
-      }
       return found;
     },
     /** Returns the records merged into one of these, and the leads converted to one of them. */
@@ -391,9 +387,8 @@ export function createReader({
       const isWithContacts = shapes.some(({ object }) => object === 'Contact');
       for (const shape of shapes) {
         found.push(...(await find(shape, 'MasterRecordId', ofObject(ids, shape.object))));
-        if (shape.object === 'Lead' && isWithContacts) {
+        if (shape.object === 'Lead' && isWithContacts)
           found.push(...(await find(shape, 'ConvertedContactId', contacts)));
-        }
       }
       return found;
     },

@@ -279,11 +279,8 @@ export function salesforceReturns(
         status === 404
           ? 'the organization does not have this record (404)'
           : `Salesforce refused it (${status} ${code})`;
-      return {
-        is: 'rejected',
-        reason,
-        fix: 'correct the record there, or what its user may write',
-      };
+      const fix = 'correct the record there, or what its user may write';
+      return { is: 'rejected', reason, fix };
     },
   });
 }

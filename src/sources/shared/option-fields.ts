@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Fault } from '../../domain/record.ts';
-import { fault, flag, reporter, says, whole } from '../../domain/schema-fields.ts';
+import { fault, flag, reporter, says, text, whole } from '../../domain/schema-fields.ts';
 import { durationForm, isLoopback } from '../../domain/values/config-value.ts';
 import { placeOf } from '../../domain/values/config-file.ts';
 
@@ -67,12 +67,9 @@ export interface PlacedOptions {
 }
 
 export const placedShape = {
-  path: z
-    .string()
-    .min(1)
-    .describe(
-      'Path of the file, relative to the configuration file; or an https address; or - for standard input',
-    ),
+  path: text(
+    'Path of the file, relative to the configuration file; or an https address; or - for standard input',
+  ),
   headers: headers.optional(),
   timeoutMs: whole(
     1,
@@ -99,6 +96,6 @@ export function refusePlacedFaults(value: PlacedOptions, context: z.core.$Refine
 export function fileReturnsOptions<T extends string>(type: T, what: string) {
   return z.strictObject({
     type: z.literal(type).describe(what),
-    path: z.string().min(1).describe('Path of the file, relative to the configuration file'),
+    path: text('Path of the file, relative to the configuration file'),
   });
 }

@@ -9,7 +9,8 @@ import {
   text,
   whole,
 } from '../../domain/schema-fields.ts';
-import { durationForm, isLoopback } from '../../domain/values/config-value.ts';
+import { isLoopback } from '../../domain/values/config-value.ts';
+import { overlap } from '../shared/option-fields.ts';
 import type { ServerPlace } from './drivers/database-session.ts';
 
 export const sqlOptions = z
@@ -21,11 +22,7 @@ export const sqlOptions = z
     query: text('Select statement to read, instead of table').optional(),
     key: text('Column with unique values and an index; by default contacts.id').optional(),
     updatedAt: text('Column with the time of the last change to a row, for fast runs').optional(),
-    overlap: z
-      .string()
-      .regex(durationForm, says('is no duration', 'write a number and s, m, h or d: 2m'))
-      .describe('Maximum delay between the time stamp of a changed row and its visibility')
-      .prefault('2m'),
+    overlap: overlap('Maximum delay between the time stamp of a changed row and its visibility'),
     zone: z
       .string()
       .regex(
@@ -163,9 +160,8 @@ export function placeOf(address: string): { system: 'sqlite'; path: string } | S
   if (host === '') return fault('names no host', 'write it after the user and an @');
   if (user === '')
     return fault('names no user', 'write it before the host: postgres://USER@HOST/DATABASE');
-  if (database === '' || database.includes('/')) {
+  if (database === '' || database.includes('/'))
     return fault('names no database', 'write it after the host: postgres://USER@HOST/DATABASE');
-  }
   return {
     system: known.system,
     host,

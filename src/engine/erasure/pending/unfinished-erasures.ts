@@ -103,11 +103,8 @@ export function sayUnfinished(all: readonly Unfinished[]): Problem {
   const many = all.length === 1 ? 'an erasure is' : `${all.length} erasures are`;
   const held = all.filter((one) => one.held).length;
   const again = held > 0 ? ' does it' : ' again';
-  return {
-    code: 'erasure-unfinished',
-    reason: `${many} not finished${sayHeld(held)}`,
-    fix: `\`crm-mirror forget\`${again}: ${hashes.join(', ')}${more}`,
-  };
+  const fix = `\`crm-mirror forget\`${again}: ${hashes.join(', ')}${more}`;
+  return { code: 'erasure-unfinished', reason: `${many} not finished${sayHeld(held)}`, fix };
 }
 
 /** Returns the text about erasures that a guard holds, or '' if there are none. */
