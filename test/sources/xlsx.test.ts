@@ -165,6 +165,76 @@ test('a cell to the right of the header is in a column without a name', async ()
   }
 });
 
+describe('a merged range', () => {
+  /** Rows as a table: `x` is a text, `.` an empty cell, `_` none. */
+  const tableOf = (...rows: string[]) =>
+    rows.map((row, at) => {
+      const cells = row.split(' ').map((cell, column) => {
+        const place = `r="${'ABCDEF'.charAt(column)}${at + 1}"`;
+        if (cell === '_') return '';
+        return cell === '.' ? `<c ${place} s="1"/>` : `<c ${place} t="str"><v>${cell}</v></c>`;
+      });
+      return `<row r="${at + 1}">${cells.join('')}</row>`;
+    });
+  const merged = (rows: readonly string[], ...ranges: string[]) => {
+    const cells = ranges.map((range) => `<mergeCell ref="${range}"/>`).join('');
+    const after = `<mergeCells count="${ranges.length}">${cells}</mergeCells>`;
+    return sheetOf(rows.join('')).replace('</sheetData>', `$&${after}`);
+  };
+  const readMerged = async (xml: string, encoding: 'utf8' | 'utf16le' = 'utf8') => {
+    const sheet = Buffer.from(encoding === 'utf8' ? xml : `\ufeff${xml}`, encoding);
+    const { values } = await read(workbook({ [SHEET]: sheet }));
+    return values.map((value) => Object.values(value).join(' '));
+  };
+
+  test.each([
+    [
+      'down',
+      ['id x y', '1 no a', '2 . b', '3 _ c', '4 . d'],
+      ['B2:B4'],
+      '1 no a|2 no b|3 no c|4  d',
+    ],
+    ['across', ['id x y', '1 no .', '2 . .'], ['B2:C2'], '1 no no|2  '],
+    ['both', ['id x y', '1 no .', '2 . _', '3 . .'], ['B2:C3'], '1 no no|2 no no|3  '],
+    [
+      'two',
+      ['id x y', '1 a .', '2 . .', '3 b c', '4 . .'],
+      ['B2:B3', 'B4:C5'],
+      '1 a |2 a |3 b b|4 b b',
+    ],
+    ['what a cell hides', ['id x', '1 no', '2 yes'], ['B2:B3'], '1 no|2 no'],
+    ['an empty first cell', ['id x', '1 .', '2 yes'], ['B2:B3'], '1 |2 yes'],
+    ['a row without cells', ['id x', '1 no', '_', '3 .'], ['B2:B4'], '1 no|3 no'],
+    ['a heading', ['id x y', 'Members . .', '1 no a'], ['A2:C2'], 'Members  |1 no a'],
+    ['the header and a title', ['Title . .', 'id x y', '. b c'], ['A1:C1', 'A2:A3'], ' b c'],
+    ['beyond the header', ['id x', '1 no', '2 .'], ['B2:XFD1048576'], '1 no|2 no'],
+  ])('has the value of its first cell: %s', async (_, rows, ranges, expected) => {
+    expect((await readMerged(merged(tableOf(...rows), ...ranges))).join('|')).toBe(expected);
+  });
+
+  test('is found in UTF-16, and where a chunk ends in its name', async () => {
+    const range = '<mergeCell ref="B2:B3"/>';
+    const xml = merged(tableOf('id x', '1 no', '2 .')).replace(/<mergeCells.*mergeCells>/, range);
+    for (let length = 0; length < range.length; length += 1) {
+      const note = 'n'.repeat(65_536 - xml.indexOf(range) - '<!---->'.length - length);
+      expect(await readMerged(xml.replace(range, `<!--${note}-->${range}`))).toEqual([
+        '1 no',
+        '2 no',
+      ]);
+    }
+    expect(await readMerged(xml, 'utf16le')).toEqual(['1 no', '2 no']);
+  });
+
+  test('is refused with more of its kind than fit into memory', async () => {
+    const cell = '<mergeCell ref="A1:B2"/>';
+    const xml = `<mergeCells>${cell.repeat(500_001)}</mergeCells></worksheet>`;
+    const content = workbook({ [SHEET]: sheetOf(header).replace('</worksheet>', xml) });
+    expect((await errorOf(read(content))).message).toContain(
+      'holds more than 500,000 merged cells',
+    );
+  });
+});
+
 describe('a cell', () => {
   test.each([
     ['491512345678', '491512345678'],

@@ -69,6 +69,53 @@ function parseColumn(place: string): number | undefined {
   return column - 1;
 }
 
+const MOST_MERGED = 500_000;
+
+/** Reads the merged ranges by the number of their first row; columns are counted from 0. */
+export function mergeReader() {
+  const ranges = new Map<number, { left: number; right: number; bottom: number }[]>();
+  let count = 0;
+  return {
+    ranges,
+    isFull: () => count > MOST_MERGED,
+    opened(name: string, { ref = '' }: Attributes): void {
+      const [first = '', last = ''] = name === 'mergeCell' ? ref.split(':') : [];
+      const [left, right] = [parseColumn(first), parseColumn(last)];
+      if (left === undefined || right === undefined) return;
+      count += 1;
+      if (count > MOST_MERGED) throw new XmlFault('holds more than 500,000 merged cells');
+      const [top = 0, bottom = 0] = ref.match(/\d+/g)?.map(Number) ?? [];
+      const row = ranges.get(top) ?? [];
+      row.push({ left, right, bottom });
+      ranges.set(top, row);
+    },
+    closed: () => true,
+  };
+}
+
+/**
+ * Returns a function that gives each cell of a merged range the value of the first, as one sees it,
+ * in rows below the header. Across, not in a row with one text: that is a heading.
+ */
+export function unmerging(ranges: ReturnType<typeof mergeReader>['ranges']) {
+  const above = new Map<number, { value: string | Flaw; bottom: number }>();
+  return ({ number, cells }: SheetRow, width: number): void => {
+    for (const [at, { value, bottom }] of above) {
+      if (number <= bottom) cells[at] = value;
+      else above.delete(at);
+    }
+    const isHeading = Object.keys(cells).length === 1;
+    for (const { left, right, bottom } of ranges.get(number) ?? []) {
+      const value = cells[left];
+      if (value === undefined) continue;
+      for (let at = left; at <= (isHeading ? left : Math.min(right, width - 1)); at += 1) {
+        cells[at] = value;
+        above.set(at, { value, bottom });
+      }
+    }
+  };
+}
+
 interface CellContext {
   strings: readonly string[];
   kinds: readonly NumberKind[];
@@ -318,9 +365,8 @@ function boundedParser(reader: XmlReader) {
     write(part: string) {
       sinceTag += part.length;
       sincePiece += part.length;
-      if (sinceTag > TEXT_CHARACTERS || sincePiece > PIECE_CHARACTERS) {
+      if (sinceTag > TEXT_CHARACTERS || sincePiece > PIECE_CHARACTERS)
         throw new XmlFault('holds more than 32 MiB in one row, or 4 MiB in one cell');
-      }
       parser.write(part);
       if (fault) throw fault;
     },

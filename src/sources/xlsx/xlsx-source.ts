@@ -25,9 +25,11 @@ import type { XlsxOptions } from './options.ts';
 import {
   type SheetRow,
   formatReader,
+  mergeReader,
   type RowReader,
   rowReader,
   stringReader,
+  unmerging,
   parseXml,
   XmlFault,
   type XmlReader,
@@ -79,6 +81,7 @@ async function* readRecords(
   let header: readonly NamingRow[] = [];
   let columns: Columns | undefined;
   let above: NamingRow = { number: 0, cells: [] };
+  const unmerge = unmerging(sheet.merged);
   const columnsUnder = ([names, ...below]: readonly NamingRow[], width: number): Columns => {
     const { number = 0, cells = [] } = names ?? {};
     const all = Array.from({ length: Math.max(cells.length, width) }, (_, at) => cells[at] ?? '');
@@ -90,6 +93,7 @@ async function* readRecords(
     const rows = sheet.rows.take();
     for (const row of rows) {
       if (columns) {
+        unmerge(row, columns.width);
         const isWide = row.cells.length > columns.width;
         const own = isWide ? columnsUnder(header, row.cells.length) : columns;
         group.push(toRecord(row, own, fields, tally));
@@ -146,6 +150,7 @@ function toRecord(
 export interface Sheet {
   name: string;
   rows: RowReader;
+  merged: ReturnType<typeof mergeReader>['ranges'];
   /** Reads the sheet into `rows`. Yields the bytes of each chunk. Throws Invalid. */
   read(): AsyncGenerator<number>;
 }
@@ -172,6 +177,7 @@ async function openSheet(place: ZipPlace, name: string | undefined): Promise<She
   return {
     name: `${path}: sheet ${quoted(sheet.name)}`,
     rows,
+    merged: await readMerged(book, sheetPart),
     read: () => parsePart(book, sheetPart, rows),
   };
 }
@@ -183,6 +189,28 @@ interface Book {
 
 async function readPart(book: Book, part: string, reader: XmlReader): Promise<void> {
   for await (const _ of parsePart(book, part, reader));
+}
+
+/** Reads the merged ranges, which stand behind the rows: a sheet that has some is read twice. */
+async function readMerged(book: Book, part: string) {
+  const merged = mergeReader();
+  const words = [Buffer.from('mergeCell'), Buffer.from('mergeCell', 'utf16le').subarray(0, -1)];
+  let tail: Buffer = Buffer.alloc(0);
+  try {
+    for await (const chunk of book.parts.chunks(part)) {
+      const text = Buffer.concat([tail, chunk]);
+      if (!words.some((word) => text.includes(word))) {
+        tail = chunk.subarray(-20);
+        continue;
+      }
+      await readPart(book, part, merged);
+      break;
+    }
+  } catch (error) {
+    // Damage ends the reading of the rows, too, which keeps those above it.
+    if (!(error instanceof Invalid) || merged.isFull()) throw error;
+  }
+  return merged.ranges;
 }
 
 async function* parsePart({ place, parts }: Book, part: string, reader: XmlReader) {
