@@ -49,6 +49,25 @@ describe.each(all)('%s', (_, stand) => {
     expect(row).toContain('03:04:05');
   });
 
+  const none = { is: 'rejected', reason: 'the statement changed no row', fix: expect.any(String) };
+  const done = { is: 'told' };
+  test.each([
+    ["update {table} set news = 'no' where id = :id", [done, none, done]],
+    ['/* its row */\n-- and\ndelete from {table} where id = :id', [done, none, none]],
+    ['insert into {table} select 10 + id, email, news from {table} where id = :id', [done, none]],
+    ["insert {ignore} into {table} values (1, :email, 'no') {nothing}", [done]],
+    ['select id from {table} where id = :id', [done, done]],
+  ])('rejects what a statement changes no row for: %s', async (statement, expected) => {
+    const table = await people();
+    const isMysql = stand.url.startsWith('mysql') || stand.url.startsWith('mariadb');
+    const text = statement
+      .replaceAll('{table}', table)
+      .replace('{ignore}', isMysql ? 'ignore' : '')
+      .replace('{nothing}', isMysql ? '' : 'on conflict do nothing');
+    const batch = ['1', '7', '1'].slice(0, expected.length).map((crmId) => left('a', { crmId }));
+    expect(await tell(returnsTo(stand, text), ...batch)).toEqual(expected);
+  });
+
   test('undoes a refused row, and writes the rest', async () => {
     const table = await people();
     const statement = `update ${table} set news = nullif(:channel, 'ch_bad'), email = :email where id = :id`;

@@ -257,6 +257,9 @@ function cursorsOf({ url, table, query, updatedAt, zone }: SqlOptions) {
 // refused report is rolled back. A statement with an unknown outcome is repeated.
 
 const AT_ONCE = 100;
+const changesRows = /^(\s|--.*\n|\/\*[^]*?\*\/)*(with|update|delete|insert|replace|merge)\b/i;
+/** An insert that a repeated statement leaves out. */
+const mayDoNothing = /\b(on\s+conflict|ignore)\b/i;
 
 /** Returns a write-back that runs a statement with named parameters in the database of `reach`. */
 export function sqlReturns(
@@ -314,9 +317,11 @@ async function report(
     bound.push(values[piece.name]);
     return writing.place(bound.length);
   });
+  const statement = text.join('');
+  let count: number;
   await writing.command('savepoint one');
   try {
-    await writing.run(text.join(''), bound);
+    count = await writing.run(statement, bound);
   } catch (error) {
     if (!isRefused(error) && !isNoValue(error)) throw error;
     await writing.command('rollback to savepoint one');
@@ -324,5 +329,8 @@ async function report(
     return { is: 'rejected', reason, fix: 'correct the record there, or statement of returns' };
   }
   await writing.command('release savepoint one');
-  return { is: 'told' };
+  if (count > 0 || !changesRows.test(statement) || mayDoNothing.test(statement))
+    return { is: 'told' };
+  const fix = 'is the id of the record in the table of statement of returns?';
+  return { is: 'rejected', reason: 'the statement changed no row', fix };
 }

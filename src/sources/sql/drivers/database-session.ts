@@ -52,7 +52,8 @@ export interface Session {
   columns(relation: string): Promise<Column[]>;
   /** Runs one statement. Throws Invalid, Unavailable, and the signal's reason if it is aborted. */
   rows(statement: string, values: readonly Raw[]): Promise<Raw[][]>;
-  run(statement: string, values: readonly Raw[]): Promise<void>;
+  /** Runs one statement too. Returns how many rows it changed, or had to change, or returned. */
+  run(statement: string, values: readonly Raw[]): Promise<number>;
   /** Runs a command of the transaction, such as a savepoint or its end. Throws the same errors. */
   command(text: string): Promise<void>;
   close(): Promise<void>;

@@ -126,7 +126,10 @@ export async function openMysql(
         return fields.parse(found).map(readColumn);
       },
       rows,
-      run: async (sql, values) => void (await execute(sql, values)),
+      async run(sql, values) {
+        const [found] = await execute(sql, values);
+        return Array.isArray(found) ? found.length : found.affectedRows;
+      },
       command,
       close,
     };

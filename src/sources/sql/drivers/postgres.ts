@@ -108,7 +108,7 @@ export async function openPostgres(
         }));
       },
       rows,
-      run: async (statement, values) => void (await query(statement, values)),
+      run: async (statement, values) => (await query(statement, values)).rowCount ?? 0,
       command,
       close,
     };

@@ -94,9 +94,12 @@ async function work(): Promise<void> {
     }
     const { values } = question;
     if (question.ask === 'rows') return statement?.raw().all(...values);
+    // The changes of triggers count, too, so that those behind a view do.
+    const changes = () => Number(prepared('select total_changes()')?.pluck().get());
+    const before = changes();
     if (statement?.reader) statement.all(...values);
     else statement?.run(...values);
-    return undefined;
+    return changes() - before;
   };
   parentPort?.on('message', (question: SqliteQuestion | undefined) => {
     if (question) {

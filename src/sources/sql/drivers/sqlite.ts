@@ -42,7 +42,7 @@ export async function openSqlite(path: string, opening: Opening, mode: Mode): Pr
   const rows = async (text: string, values: readonly Raw[]) =>
     rawRows.parse(await line.ask({ ask: 'rows', text, values }));
   const run = async (text: string, values: readonly Raw[] = []) =>
-    void (await line.ask({ ask: 'run', text, values }));
+    Number(await line.ask({ ask: 'run', text, values }));
   try {
     if (mode === 'write') await untilUnlocked(() => run('begin immediate'), path, opening);
     const [[now] = []] = await untilUnlocked(() => rows(CLOCK, []), path, opening);
@@ -78,7 +78,7 @@ export async function openSqlite(path: string, opening: Opening, mode: Mode): Pr
         }),
       rows: (statement, values) => ask(() => rows(statement, values)),
       run: (statement, values) => ask(() => run(statement, values)),
-      command: (text) => ask(() => run(text)),
+      command: (text) => ask(async () => void (await run(text))),
       close: line.close,
     };
   } catch (error) {
@@ -118,9 +118,8 @@ async function untilUnlocked<T>(
       return await look();
     } catch (error) {
       signal.throwIfAborted();
-      if (!codeOf(error).startsWith('SQLITE_BUSY') || clock.monotonic() >= until) {
+      if (!codeOf(error).startsWith('SQLITE_BUSY') || clock.monotonic() >= until)
         throw failureOf(error, path);
-      }
     }
     await clock.sleep(retrySchedules.lockedDatabase.firstMs, signal);
   }
