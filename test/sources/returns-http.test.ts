@@ -126,6 +126,34 @@ describe('an answer', () => {
     expect(heard).toHaveLength(2);
   });
 
+  const body = (type: string, text: string) => (response: ServerResponse) =>
+    response.writeHead(200, { 'content-type': type }).end(text);
+
+  test.each([
+    ['application/json', '{"error":"not saved"}', 'error'],
+    ['application/json', '{"success":false}', 'success'],
+    ['text/html', '{"meta":{"errors":[{"of":"a@x.y"}]}}', 'meta.errors'],
+    ['application/json', '{"success":true,"error":null,"errors":[]}', undefined],
+    ['text/html', 'OK', undefined],
+    ['text/html', '', undefined],
+    ['application/xml', '<ok/>', undefined],
+  ])('200 (%s) and %s: what it states counts', async (type, text, path) => {
+    const { url } = await crm(body(type, text));
+    const reason = `the CRM refused it (200, it states an error: ${path})`;
+    const refused = { is: 'rejected', reason, fix: expect.any(String) };
+    const told = await tell(returnsTo(`${url}/{id}`).returns, left('a'));
+    expect(told).toEqual([path === undefined ? { is: 'told' } : refused]);
+  });
+
+  test('200 with a web page is no answer: the report waits', async () => {
+    const { url } = await crm(body('text/html; charset=utf-8', ' <html>Sign in</html>'));
+    const error = await errorOf(tell(returnsTo(`${url}/{id}`).returns, left('a'), left('b')));
+    expect({ name: error.name, message: error.message }).toEqual({
+      name: 'Unavailable',
+      message: expect.stringMatching(/answered 200 with a web page \(is url of returns the/),
+    });
+  });
+
   test.each([
     [401, 'Invalid', /refused the credentials \(401\) → correct the headers of returns/],
     [403, 'Invalid', /does not allow this with them \(403\)/],

@@ -191,9 +191,8 @@ async function* readList(
       const tookMs = Math.max(0, clock.monotonic() - askedAt);
       times = { begunAt: answeredAt - tookMs, answeredAt };
     }
-    for (let start = 0; start < batch.length; start += BATCH_RECORDS) {
+    for (let start = 0; start < batch.length; start += BATCH_RECORDS)
       yield batch.slice(start, start + BATCH_RECORDS);
-    }
     if ('end' in next && next.end === 'unmarked') proof.endUnmarked(next.flaw);
     if ('end' in next && next.end === 'wrong') proof.stop(next.flaw);
     address = 'end' in next ? undefined : next.address;
@@ -343,6 +342,7 @@ function toText(value: unknown): string {
 // opt-out twice changes nothing.
 //
 //   2xx                        reported
+//   2xx that states an error   the CRM does not accept this report: rejected
 //   404, 410                   the CRM does not have this person: rejected
 //   400, 409, 413, 422         the CRM does not accept this report: rejected
 //   anything else              handled as for a read (crm-request.ts); the run sends no further
@@ -396,13 +396,15 @@ async function report(
     signal,
   );
   const status = said?.status ?? 404;
-  if (done.includes(status)) return { is: 'told' };
+  const error = said && done.includes(status) ? signsIn(said, '').error : undefined;
+  if (done.includes(status) && error === undefined) return { is: 'told' };
   const isGone = gone.includes(status);
   const reason = isGone ? 'does not have this person' : 'refused it';
   const fix = isGone
     ? 'is url of returns the address of a record?'
     : 'correct url and body of returns, or the record in the CRM';
-  return { is: 'rejected', reason: `the CRM ${reason} (${status})`, fix };
+  const stated = error === undefined ? '' : `, it states an error: ${error}`;
+  return { is: 'rejected', reason: `the CRM ${reason} (${status}${stated})`, fix };
 }
 
 const place = /\{(\w+)\}/g;

@@ -245,9 +245,8 @@ export function signsIn(
     return isFalse(given) || countOf(given) === 0;
   });
   const flag = entries.find(([, name, given]) => {
-    if (moreFlag.test(name)) {
+    if (moreFlag.test(name))
       return isTrue(given) || (!name.startsWith('next') && (countOf(given) ?? 0) > 0);
-    }
     if (cutFlag.test(name)) return isTrue(given);
     return (lastFlag.test(name) || doneFlag.test(name)) && isFalse(given);
   });

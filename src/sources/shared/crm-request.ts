@@ -24,7 +24,7 @@ export interface CrmRequest {
   json?: unknown;
   form?: Readonly<Record<string, string>>;
   headers?: Readonly<Record<string, string>>;
-  /** Statuses to accept whatever their body contains. Waits that they demand are not observed. */
+  /** Statuses to accept with any body, but for a web page with 2xx, and without their waits. */
   accepts?: readonly number[];
 }
 
@@ -172,7 +172,10 @@ function read(
   accepts: readonly number[],
 ): Said | undefined {
   const value = parseJson(text);
-  if (accepts.includes(status)) return { status, headers, value, text };
+  const signs = [headers['content-type']?.includes('html'), text.trimStart().startsWith('<')];
+  // Some programs call all that they answer HTML, and others answer in XML.
+  const isAccepted = accepts.includes(status) && (status > 299 || !signs.every(Boolean));
+  if (isAccepted) return { status, headers, value, text };
   if (status === 404) return undefined;
   if (status >= 500 || status === 408 || status === 425) {
     throw new Unavailable(`${host} answered ${status}`, { acted: 'maybe', status });
@@ -184,9 +187,8 @@ function read(
       const what = `${host} packs its answer (content-encoding) as it was not asked to`;
       throw new Invalid(what, { fix });
     }
-    const isPage = headers['content-type']?.includes('html') || text.trimStart().startsWith('<');
-    const what = isPage ? 'a web page' : 'something that is no JSON';
-    const doubt = 'is url of the source the address of its API?';
+    const what = signs.some(Boolean) ? 'a web page' : 'something that is no JSON';
+    const doubt = `is url of ${mend.of ?? 'the source'} the address of its API?`;
     throw new Unavailable(`${host} answered ${status} with ${what} (${doubt})`, { acted: 'maybe' });
   }
   return { status, headers, value, text };
