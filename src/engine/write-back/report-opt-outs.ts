@@ -27,7 +27,7 @@ import {
   type ExpectedError,
 } from '../../domain/errors.ts';
 import type { OptOutReport } from '../../domain/opt-out-report.ts';
-import type { Key, DesiredRow } from '../../domain/record.ts';
+import type { Key, DesiredRow, ObservedRow } from '../../domain/record.ts';
 import { retrySchedules } from '../../domain/retry-schedules.ts';
 import { counted } from '../../domain/values/counted.ts';
 import type {
@@ -38,7 +38,7 @@ import type { ReportResult, WriteBack } from '../../sources/source.ts';
 import type { RecordName, RecordRange } from '../../store/database/key-range.ts';
 import type { Meta } from '../../store/database/meta-table.ts';
 import type { ReturnedRow } from '../../store/tables/opt-out-reports.ts';
-import { isRecord, onlyKey } from '../context/mirror-context.ts';
+import { isRecord, type MirrorContacts, onlyKey } from '../context/mirror-context.ts';
 import type { RunContext } from '../context/run-context.ts';
 import { type Findings, type RunResults, findingsOf } from '../context/run-results.ts';
 import type { RunTally } from '../context/run-tally.ts';
@@ -66,10 +66,12 @@ export async function reportOptOuts(results: RunResults): Promise<Reported | und
   const { run, begun, known, failure: runFailure, options, tally } = results;
   const { snapshot, writes, returns } = run;
   const { optOutReports, meta, transaction } = snapshot;
-  if (!returns || !begun.contacts || run.stop.aborted) return undefined;
+  // An undo decides about few people, and the next run about the others.
+  if (!returns || !begun.contacts || run.undo || run.stop.aborted) return undefined;
   const knowledge = findingsOf(known, kind);
   const conclusive = knowledge.certified && (knowledge.whole || isRecord(options.mode));
-  const { optOuts } = begun.contacts;
+  const { contacts } = begun;
+  const { optOuts } = contacts;
   const none: FoundOptOuts = { waiting: 0, leftOut: 0, doubtful: 0 };
   const finding: Finding = { run, optOuts, returns, known: knowledge, conclusive, found: none };
   const key = onlyKey(run);
@@ -80,7 +82,10 @@ export async function reportOptOuts(results: RunResults): Promise<Reported | und
     const { rejected, waiting } = before;
     return { summary: { told: 0, rejected, ...(found ?? { ...none, waiting }) } };
   }
-  const { told, failure } = await deliverReports({ ...finding, tally }, key);
+  const { told, failure } = await deliverReports(
+    { ...finding, contacts, tally, shown: new Map() },
+    key,
+  );
   const stuckBefore = stuckIn(snapshot);
   if (failure ?? stuckBefore) {
     transaction(() => {
@@ -287,26 +292,25 @@ function weighLost(finding: Finding, row: ReturnedRow): Write {
 }
 
 /** Returns whether the person is currently unsubscribed and is known to have done it. */
-function isStillOut(
-  { run, optOuts }: Finding,
-  { email, channel }: { email: string; channel: string },
-): boolean {
+function isStillOut(finding: Finding, { email, channel }: ReturnedRow): boolean {
+  const { run, optOuts } = finding;
   if (run.doNotContact.erased()?.(email)) return false;
   const row = run.snapshot.recorded.get(kind, email);
-  const outs = row
-    ? optOuts.recorded(row, run.facts.known())
-    : run.doNotContact
-        .concerning({ key: email, ids: [] })
-        .flatMap((entry) => optOuts.remembered(entry, run.facts.known()) ?? []);
+  const known = row && optOuts.recorded(row, run.facts.known());
+  const outs = known ?? remembered(finding, email).outs;
   return outs.some((out) => out.channel === channel && out.cause !== 'doubtful');
 }
 
 /** The rest waits for the next run. */
 const mostTold = 1_000;
+const mostRead = 100;
 const mostMs = 60_000;
 
 interface ReportDelivery extends Finding {
   tally: RunTally;
+  contacts: MirrorContacts;
+  /** What a fast run, which observes nobody, has read of people before it reports them. */
+  shown: Map<Key, readonly ObservedRow[]>;
 }
 
 /** Reports the opt-outs that are due. Returns the expected error that stopped it, if any. */
@@ -388,14 +392,23 @@ async function tellSome(
  * Throws the failure after storing it.
  */
 async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]): Promise<number> {
-  const { run, returns, tally } = delivery;
-  const { optOutReports, transaction } = run.snapshot;
+  const { run, returns, tally, shown, contacts, optOuts } = delivery;
+  const { optOutReports, recorded, transaction } = run.snapshot;
+  for (const { email: key } of run.mode === 'fast' ? due : []) {
+    if (shown.has(key) || shown.size === mostRead) continue;
+    shown.set(key, await contacts.read({ key, id: recorded.get(kind, key)?.id }, run.stop));
+  }
   const at = run.clock.now();
   // The rest is marked as sent, on disk before the request is sent.
   const batch = transaction(() => {
-    const isDue = (row: ReturnedRow) => returns.takes(row) && isStillOut(delivery, row);
-    const still = due.filter(isDue);
-    for (const row of due) if (!still.includes(row)) optOutReports.drop(row.seq);
+    const isRead = ({ email }: ReturnedRow) => run.mode !== 'fast' || shown.has(email);
+    const isDue = (row: ReturnedRow) =>
+      returns.takes(row) &&
+      isStillOut(delivery, row) &&
+      !optOuts.isBack(shown.get(row.email) ?? [], row);
+    const known = due.filter(isRead);
+    const still = known.filter(isDue);
+    for (const row of known) if (!still.includes(row)) optOutReports.drop(row.seq);
     const free = still.filter(({ email, crmId }) =>
       run.locks.beginInFlight(run.id, email, [crmId]),
     );

@@ -160,6 +160,43 @@ describe('an unreachable CRM', () => {
   });
 });
 
+describe('a report that waits', () => {
+  const away = () => failing(new Unavailable('away', { acted: 'maybe' })).returns;
+
+  test('is dropped by a fast run, which reads the contacts again, if the person came back', async () => {
+    const world = await standing('ann', 'bob');
+    leave(world, 'ann', 'bob');
+    await sync(world, away());
+    world.emulator.dashboard.signUp({ email: at('ann'), channels: ['ch_news'] });
+    const { returns, names } = crm();
+    const fast = await sync(world, returns, { mode: 'fast' });
+    expect(fast.returns).toMatchObject({ told: 1, waiting: 0 });
+    expect(names()).toEqual(['bob ch_news']);
+  });
+
+  test('waits on beyond the people that a fast run reads', async () => {
+    const names = Array.from({ length: 101 }, (_, nth) => `p${nth}`);
+    const world = await standing(...names);
+    leave(world, ...names);
+    await sync(world, away());
+    const { returns } = crm();
+    const mode = 'fast';
+    expect((await sync(world, returns, { mode })).returns).toMatchObject({ told: 100, waiting: 1 });
+    expect((await sync(world, returns, { mode })).returns).toMatchObject({ told: 1, waiting: 0 });
+  });
+
+  test('is not sent by an undo', async () => {
+    const world = await standing('ann', 'bob');
+    leave(world, 'ann');
+    await sync(world, away());
+    world.emulator.dashboard.signUp({ email: at('ann'), channels: ['ch_news'] });
+    const { returns, heard } = crm();
+    const undo = await sync(world, returns, { mode: 'undo', undo: { run: 'last' } });
+    expect({ returns: undo.returns, heard }).toEqual({ returns: null, heard: [] });
+    expect((await sync(world, returns)).returns).toMatchObject({ told: 0, waiting: 0 });
+  });
+});
+
 describe('the time of a report', () => {
   test('is the next run for all above a thousand', async () => {
     const world = await createWorld({ kinds: ['contact'] });

@@ -1,7 +1,7 @@
 /** Lists the opt-outs that people made on the platform, with their times if known. */
 import { all, type Entry } from '../../../domain/do-not-contact.ts';
 import type { ReturnCause } from '../../../domain/opt-out-report.ts';
-import type { DesiredRow, RecordedRow, RecordedBody } from '../../../domain/record.ts';
+import type { DesiredRow, ObservedRow, RecordedRow, RecordedBody } from '../../../domain/record.ts';
 import { mayBeDefault, type PlatformFacts } from '../../platform-facts.ts';
 import type { ConsentPolicy } from './rules.ts';
 import { isTheirs } from '../observe/observed-contact.ts';
@@ -42,6 +42,12 @@ export function outsOf(
     remembered(entry: Entry, facts: PlatformFacts): PlatformOptOut | undefined {
       const out = optOutOf(entry, facts);
       return out && isKept(out) ? out : undefined;
+    },
+    /** Returns whether the platform shows the person subscribed again. */
+    isBack(rows: readonly ObservedRow[], { channel }: Pick<PlatformOptOut, 'channel'>): boolean {
+      const shown = rows.map((row) => decodeContact.observed(row).value);
+      const is = shown.map((one) => (channel === all ? !one.left : one.channels[channel]));
+      return is.length > 0 && is.every((one) => one === true || one === 'opt_in');
     },
     /** Returns whether a CRM record states the opt-out, which then needs no report. */
     saysSo(row: DesiredRow, { channel }: Pick<PlatformOptOut, 'channel'>): boolean {
