@@ -94,7 +94,17 @@ describe.each(only('PostgreSQL'))('%s', (_, stand) => {
     ['uuid', "'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'", 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'],
     ['bytea', String.raw`'\x00ff'`, '00ff'],
     ['real', '0.1', '0.1'],
-    ['text[]', "array['a','b']", '{a,b}'],
+    ['text[]', `'{a,"b, c",null}'`, ['a', 'b, c', null]],
+    ['varchar(9)[]', "'{}'", []],
+    [
+      'integer[]',
+      "'{{1,2},{3,4}}'",
+      [
+        ['1', '2'],
+        ['3', '4'],
+      ],
+    ],
+    ['uuid[]', 'null', null],
     ['char(5)', "'ab'", 'ab   '],
   ])('%s', async (type, value, expected) => {
     expect(await shown(stand, type, [value])).toEqual([expected]);

@@ -31,6 +31,9 @@ const kinds: Record<number, Holds> = {
   1700: 'decimal',
   3802: 'json',
 };
+/** Lists of texts, whole numbers, decimals and UUIDs, which are read as JSON. */
+const lists = new Set([1002, 1003, 1005, 1007, 1009, 1014, 1015, 1016, 1231, 2951]);
+const TEXTS = 1009;
 
 const started = z.tuple([z.string(), z.string()]);
 const raws = z.array(z.string().nullable());
@@ -46,7 +49,10 @@ export async function openPostgres(
 ): Promise<Session> {
   const name = `${access.host}/${access.database}`;
   const { timeoutMs } = opening;
-  const { Client: Connection } = await import('pg');
+  const { Client: Connection, TypeOverrides } = await import('pg');
+  // The parser that the driver has for lists of texts; its type is wrong.
+  const parse = new TypeOverrides().getTypeParser(TEXTS);
+  const parseList = (text: string): unknown => Reflect.apply(parse, undefined, [text]);
   const line = createServerConnection(name, opening);
   // Environment variables (PGPASSWORD, PGSSLMODE and others) do not affect the configuration.
   const { host, port, user, password = '', database, tls } = access;
@@ -67,7 +73,7 @@ export async function openPostgres(
   const close = () => line.close(() => client.end());
   const command = (text: string) => line.ask(async () => void (await client.query(text)));
   const query = (text: string, values: readonly Raw[]) =>
-    line.ask(async () => client.query(configured(text, values)));
+    line.ask(async () => client.query(configured(text, values, parseList)));
   const rows = async (text: string, values: readonly Raw[]) =>
     (await query(text, values)).rows.map((row) => raws.parse(row));
   try {
@@ -104,7 +110,7 @@ export async function openPostgres(
         const { fields } = await query(`select * from ${relation} limit 0`, []);
         return fields.map((field) => ({
           name: field.name,
-          holds: kinds[field.dataTypeID] ?? 'text',
+          holds: kinds[field.dataTypeID] ?? (lists.has(field.dataTypeID) ? 'json' : 'text'),
         }));
       },
       rows,
@@ -134,12 +140,15 @@ function settings(timeoutMs: number): string {
   ].join('; ');
 }
 
-function configured(text: string, values: readonly Raw[]) {
+function configured(text: string, values: readonly Raw[], parseList: (text: string) => unknown) {
   return {
     text,
     values: [...values],
     rowMode: 'array' as const,
-    types: { getTypeParser: () => (value: string) => value },
+    types: {
+      getTypeParser: (type: number) => (value: string) =>
+        lists.has(type) ? JSON.stringify(parseList(value)) : value,
+    },
     // This protocol runs only one statement, whatever the text contains.
     queryMode: 'extended',
   };
