@@ -62,6 +62,28 @@ describe('a CSV file', () => {
     expect(readFileSync(path, 'utf8')).toBe(`${head}ret_zz,somebody\n${row('a')}`);
   });
 
+  test.each([
+    ['a,b\n1,2\n', 'its first line is "a,b", and that of reports "return,email,crm id'],
+    ['a,b', 'its first line is "a,b"'],
+    ['a@x.y,1\n', 'its first line is "…@…"'],
+  ])('with another header is refused: %j', async (text, words) => {
+    const path = fresh();
+    writeFileSync(path, text);
+    const { name, message } = await errorOf(tell(csv(path), left('a')));
+    expect({ name, message }).toMatchObject({
+      name: 'Invalid',
+      message: expect.stringContaining(words),
+    });
+    expect(() => csv(path).look()).toThrow(words);
+    expect(readFileSync(path, 'utf8')).toBe(text);
+  });
+
+  test('may have been saved by another program', async () => {
+    const path = fresh();
+    writeFileSync(path, `\ufeff${head.replace('\n', '\r\n')}`);
+    expect(await tell(csv(path), left('a'))).toEqual([{ is: 'told' }]);
+  });
+
   test('begins anew when it was removed', async () => {
     const path = fresh();
     expect(csv(path).arrived?.([left('a')])).toEqual(new Set());

@@ -18,6 +18,7 @@ import {
 import { dirname } from 'node:path';
 import { Invalid, Unavailable } from '../../../domain/errors.ts';
 import type { Fault } from '../../../domain/record.ts';
+import { listed, quoted } from '../record-fields.ts';
 
 const AT_ONCE = 500;
 
@@ -60,6 +61,7 @@ function fileReturns(
     most: AT_ONCE,
     takes: () => true,
     async *tell(batch): AsyncGenerator<ReportResult, void> {
+      refuseOtherHead(path, head);
       appendLines(path, batch.map(lineOf), head);
       for (const _ of batch) yield { is: 'told' };
     },
@@ -83,6 +85,7 @@ function fileReturns(
       });
       if (exists(path) && !statSync(path).isFile())
         throw new Invalid(`${path}: ${noFile.reason}`, { fix: noFile.fix });
+      refuseOtherHead(path, head);
       return `appended to ${path}`;
     },
   };
@@ -122,6 +125,24 @@ function appendLines(path: string, lines: readonly string[], head: string | unde
         closeSync(folder);
       }
     }
+  } finally {
+    closeSync(file);
+  }
+}
+
+const HEAD_BYTES = 1024;
+
+/** Throws Invalid if a file begins with another header than (a part of) this one. */
+function refuseOtherHead(path: string, head: string | undefined): void {
+  if (head === undefined || !exists(path)) return;
+  const file = doing(path, () => openSync(path, 'r'));
+  try {
+    const size = Math.min(HEAD_BYTES, fstatSync(file).size);
+    const text = doing(path, () => tailOf(file, size)).toString();
+    const [line = ''] = text.replace(/^\uFEFF/, '').split(/\r?\n/);
+    if (text.includes('\n') ? line === head : head.startsWith(line)) return;
+    const what = `its first line is ${listed([line])}, and that of reports ${quoted(head)}`;
+    throw new Invalid(`${path}: ${what}`, { fix: 'name another file in path of returns' });
   } finally {
     closeSync(file);
   }
