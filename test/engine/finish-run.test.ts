@@ -1,6 +1,14 @@
 /** What the end of a run keeps, and what it forgets. */
 import { expect, test } from 'vitest';
-import { ann, openStage, record, settled } from '../support/engine/engine-stage.ts';
+import {
+  ann,
+  cid,
+  edit,
+  fast,
+  openStage,
+  record,
+  settled,
+} from '../support/engine/engine-stage.ts';
 
 const day = 86_400_000;
 
@@ -28,4 +36,17 @@ test('an incomplete reading ends no problem of a record that it does not have', 
   stage.certificate = { complete: true, reading: 'whole' };
   await stage.sync();
   expect(known()).toEqual([]);
+});
+
+test('a fast run that changed somebody counts the people subscribed again', async () => {
+  const stage = await settled();
+  const counts = () => stage.snapshot.figures.people({ since: 0, stepMs: 1 });
+  const people = () => counts().map((one) => one.people);
+  await stage.clock.advance(1_000);
+  await fast(stage);
+  expect(people()).toEqual([{ ch_news: 2 }]);
+  edit(stage, '3', { email: cid, ch_news: 'yes' });
+  await stage.clock.advance(1_000);
+  await fast(stage);
+  expect(people()).toEqual([{ ch_news: 2 }, { ch_news: 3 }]);
 });

@@ -82,7 +82,9 @@ export async function finishRun(found: RunResults): Promise<Summary> {
   for await (const some of inTurns(run, run.snapshot.journal.tally(run.id))) done.push(...some);
   const looked = run.writes && run.mode === 'full' && parts.contacts !== undefined;
   const erased = looked ? await findErased(run) : [];
-  const counts = looked ? await countPeople(run) : undefined;
+  const isChanged = done.some(({ kind, state }) => kind === 'contact' && state === 'acked');
+  const isCounted = looked || (run.writes && isChanged && onlyKey(run) === undefined);
+  const counts = isCounted ? await countPeople(run) : undefined;
   dropSuperseded(run);
   const problems = await groupFound(results);
   // There is no await from here until the end is stored, so that the summary agrees with the
@@ -103,7 +105,7 @@ export async function finishRun(found: RunResults): Promise<Summary> {
   return summary;
 }
 
-/** Counts the people subscribed, by channel, and the platform's opt-outs since the last count. */
+/** Counts the people subscribed, by channel, and in a full run the platform's new opt-outs. */
 async function countPeople(run: RunContext) {
   const { figures, ranges } = run.snapshot;
   const since = figures.countedAt() ?? 0;
@@ -112,7 +114,7 @@ async function countPeople(run: RunContext) {
   for await (const range of inTurns(run, ranges.ofRecorded('contact'))) {
     for (const { channel, n } of figures.subscribed(range))
       subscribed.set(channel, (subscribed.get(channel) ?? 0) + n);
-    made.push(...figures.madeSince({ ...range, since }));
+    if (run.mode === 'full') made.push(...figures.madeSince({ ...range, since }));
     if (typeof range.upTo !== 'string') break;
   }
   return { subscribed, made };

@@ -142,7 +142,10 @@ export function figuresIn(db: Statements) {
        where at >= @since and at < @before and after is not null
        order by at desc, key limit @count`,
     ),
-    countedAt: db.value<[], number>('select max(at) from run_figures where people is not null'),
+    /** Returns when a full run last counted the opt-outs that were made on the platform. */
+    countedAt: db.value<[], number>(
+      `select max(at) from run_figures where people is not null and mode = 'full'`,
+    ),
     firstSince: db.value<[since: number], number>('select min(at) from run_figures where at >= ?'),
     /** Returns the largest values of the runs of a mode in each step. */
     points: db.all<Part, Point>(
