@@ -155,6 +155,19 @@ describe('pause', () => {
     expect(world.shown(ann)).toEqual({ ch_news: 'opt_in' });
   });
 
+  test('of a first load with --stop, `status` says how far it came', async () => {
+    const world = await mirrored({ limits: ['*=1000000/1', 'contacts.enrol=1/60'] });
+    world.server.watch.acted = ({ route }) =>
+      void (route === 'contacts.enrol' && world.call('pause', '--stop'));
+    expect((await world.call('sync')).code).toBe(143);
+    const paused = (await world.call('status', '--json')).json;
+    expect(paused).toMatchObject({ firstLoad: { done: 1, total: 2 } });
+    await world.call('resume');
+    const { attention } = (await world.call('status', '--json')).json;
+    expect(attention[0].text).toMatch(/: first load stopped at 1 of 2 changes$/);
+    expect((await world.call('runs')).out).toContain('1 created; left to the next run: 1 create');
+  });
+
   test('lets a run in progress end, and prevents the next one', async () => {
     const world = await mirrored();
     world.server.delayMs = 5;

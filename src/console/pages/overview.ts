@@ -30,7 +30,12 @@ import type { PageStatusAndNext } from '../view/console-mirror.ts';
 import type { Standing } from '../../views/status/mirrors.ts';
 import { historySection, mirrorPlots, routePlots } from './history.ts';
 import { rehearsalLink } from './rehearsal.ts';
-import { type Attention, mendingPages, unexplained } from '../../views/status/attention.ts';
+import {
+  type Attention,
+  mendingPages,
+  stoppedWords,
+  unexplained,
+} from '../../views/status/attention.ts';
 import type { CurrentStatus } from '../../views/status/status-document.ts';
 
 /** The overview of a mirror. */
@@ -77,7 +82,8 @@ function stateSection(request: PageRequest, seen: Standing): Html {
   const { status } = seen;
   const { is, tone, text, short } = stateWord(status, seen.attention);
   const but = is === 'well' ? exceptionLinks(status) : [];
-  const { total = null, done = 0 } = status.running ?? {};
+  const { running, firstLoad } = status;
+  const { total = null, done = 0 } = running ?? {};
   const bar = html`<progress
     aria-label="Progress of the run"
     max="${total}"
@@ -86,7 +92,7 @@ function stateSection(request: PageRequest, seen: Standing): Html {
   const age = status.proven?.ageMs ?? null;
   const proven =
     age === null
-      ? 'No full run has ended well yet.'
+      ? `No full run has ended well yet${firstLoad ? `: ${stoppedWords(firstLoad)}` : ''}.`
       : `The last complete run began ${range(age)} ago.`;
   const canaries = (status.canaries ?? []).map(
     (one) => html`<p class="quiet">${prose(canaryWords(one))}.</p>`,

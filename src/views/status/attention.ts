@@ -5,7 +5,7 @@
 import type { Trouble } from '../../config/schema/notices-schema.ts';
 import { guardNames, guardRows, type GuardClass } from '../../domain/guard-classes.ts';
 import { decideUnmanaged, sayUnmanaged } from '../../domain/unmanaged-people.ts';
-import { counted } from '../../domain/values/counted.ts';
+import { counted, withCommas } from '../../domain/values/counted.ts';
 import { sayHeld } from '../../engine/erasure/pending/unfinished-erasures.ts';
 import {
   sayPending,
@@ -308,9 +308,14 @@ const alertCodes = {
   deviation: 'alert_deviation',
 } as const;
 
+/** Says how far a first full run came that was stopped. */
+export function stoppedWords(load: NonNullable<CurrentStatus['firstLoad']>): string {
+  return `first load stopped at ${withCommas(load.done)} of ${counted(load.total, 'change')}`;
+}
+
 /** A run in progress, or of the other record type, changes no line of a run that failed. */
 function runLines(standing: CurrentStatus): Attention[] {
-  const { proven, lastRuns, failedRuns, alerts, lease, at, paused } = standing;
+  const { proven, lastRuns, failedRuns, alerts, lease, at, paused, firstLoad } = standing;
   const { full, fast } = lastRuns;
   const found: Attention[] = [];
   if (proven?.stale) {
@@ -318,8 +323,9 @@ function runLines(standing: CurrentStatus): Attention[] {
     const fix = '`crm-mirror runs` lists the runs since';
     found.push({ code: 'stale', text, fix, since: proven.startedAt });
   } else if (!proven && full?.status !== 'running' && !paused) {
-    const text = 'no full run that ended well is recorded';
-    found.push({ code: 'never_proven', text, fix: 'run `crm-mirror sync`', since: null });
+    const text = `no full run that ended well is recorded${firstLoad ? `: ${stoppedWords(firstLoad)}` : ''}`;
+    const fix = firstLoad ? 'the next run goes on from there' : 'run `crm-mirror sync`';
+    found.push({ code: 'never_proven', text, fix, since: null });
   }
   for (const { run, mode, startedAt, endedAt: lastAt, reasons, failing } of failedRuns) {
     const why = reasons[0] ?? 'no reason is recorded';

@@ -28,6 +28,7 @@ import {
   outageLines,
   rank,
   shortReason,
+  stoppedWords,
   unexplained,
   unreadable,
   worstFirst,
@@ -205,7 +206,8 @@ function causeWords(one: ShownMirror): Text {
     const links = exceptionLinks(status).map(({ page, text }): Span => {
       return { page: `${status.mirror}/${page}`, text };
     });
-    return listed([...links, ...(isUnserved ? ['no worker serves it'] : [])]);
+    const stopped = status.firstLoad && !status.running && stoppedWords(status.firstLoad);
+    return listed([...links, ...present<Span>(stopped, isUnserved && 'no worker serves it')]);
   }
   const { runs = 1 } = status.failedRuns[0]?.failing ?? {};
   const several = worst.code === 'run_failed' && runs > 1 ? `${runs} runs failed` : undefined;

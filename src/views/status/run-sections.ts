@@ -194,27 +194,33 @@ export function tookWords({ ms }: ToldRun): string {
 }
 
 function outcomeWords(state: string, status: string): string {
+  const isOpen = state === 'planned' || state === 'stale';
+  if (isOpen && /^(interrupted|failed)$/.test(status)) return 'left to the next run';
   return state === 'planned' && status === 'running' ? 'still to send' : outcomeName(state);
 }
 
 /** Formats counts such as: 3 created, 1 template updated; still to send: 2 opt out */
 export function changesWords(changes: ToldChanges, status: string): string {
-  const byState = new Map<string, string[]>([['acked', []]]);
+  const [done, byOutcome] = ['', new Map<string, string[]>([['', []]])];
   const count = (of: ToldChanges['contacts'], kind: RecordTypeName): void => {
     for (const [op, states] of Object.entries(of)) {
+      const counts = new Map<string, number>();
       for (const [state, n] of Object.entries(states)) {
-        const word = changeName(op, state === 'acked');
+        const outcome = state === 'acked' ? done : outcomeWords(state, status);
+        counts.set(outcome, (counts.get(outcome) ?? 0) + n);
+      }
+      for (const [outcome, n] of counts) {
         const number = kind === 'template' ? counted(n, 'template') : withCommas(n);
-        byState.set(state, [...(byState.get(state) ?? []), `${number} ${word}`]);
+        const words = `${number} ${changeName(op, outcome === done)}`;
+        byOutcome.set(outcome, [...(byOutcome.get(outcome) ?? []), words]);
       }
     }
   };
   count(changes.contacts, 'contact');
   count(changes.templates, 'template');
-  const words = [...byState].flatMap(([state, found]) => {
+  const words = [...byOutcome].flatMap(([outcome, found]) => {
     if (found.length === 0) return [];
-    const all = found.join(', ');
-    return state === 'acked' ? [all] : [`${outcomeWords(state, status)}: ${all}`];
+    return outcome === done ? [found.join(', ')] : [`${outcome}: ${found.join(', ')}`];
   });
   const all = words.join('; ') || 'none';
   return changes.isCut ? `${all}; and more, which are not counted` : all;

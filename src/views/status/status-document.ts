@@ -81,6 +81,8 @@ export function currentStatusOf(seen: Seen) {
     /** The last full run that completed successfully; null if none is known. */
     proven: read?.proven ?? null,
     lastRuns: read?.lastRuns ?? { full: null, fast: null },
+    /** The changes of a first full run that was stopped; null if none was, or they are unknown. */
+    firstLoad: read?.firstLoad ?? null,
     /** The last runs of a record type that have ended, if they failed; how many in a row. */
     failedRuns: read?.failedRuns ?? [],
     ...healthOf(file, now),
@@ -246,15 +248,29 @@ function readRuns(snapshot: Snapshot, { config, leased, now }: Seen) {
   }
   const failed = [...latest.values()].filter(({ status }) => status === 'failed');
   const proven = runs.proven();
+  const full = last('full');
   return {
     proven: proven ? tellProof(proven, config, now) : null,
-    lastRuns: { full: last('full'), fast: last('fast') },
+    lastRuns: { full, fast: last('fast') },
+    firstLoad: proven || full?.status !== 'interrupted' ? null : tellFirstLoad(snapshot),
     failedRuns: failed.map((run) => {
       const { n = 1, since = null } = runs.failing({ mode: run.mode, type: run.type }) ?? {};
       return { ...tellRun(run, isRunning), failing: { runs: n, since: instantOrNull(since) } };
     }),
     alerts: alertsIn(snapshot, config),
   };
+}
+
+/** Counts what the stopped first runs have done, and what the last of them had still to do. */
+function tellFirstLoad({ runs, figures }: Snapshot) {
+  const [last, ...earlier] = runs
+    .newest(runsSearched, { mode: 'full' })
+    .map(({ id }) => figures.changesOf(id) ?? []);
+  const count = (of: typeof last = [], isDone: boolean): number =>
+    of.reduce((sum, { state, n }) => sum + ((state === 'acked') === isDone ? n : 0), 0);
+  const left = count(last, false);
+  const done = [last, ...earlier].reduce((sum, of) => sum + count(of, true), 0);
+  return done + left === 0 ? null : { done, total: done + left };
 }
 
 const provenForMs = 36 * 3_600_000;

@@ -280,7 +280,7 @@ export function stateWord(
   status: CurrentStatus,
   attention: readonly Attention[],
 ): { is: MirrorState; tone: Tone; text: string; short: string } {
-  const { paused, running, held, lease } = status;
+  const { paused, running, held, lease, firstLoad } = status;
   const say = (is: MirrorState, tone: Tone, text: string, short: string = mirrorStates[is]) => {
     return { is, tone, text, short };
   };
@@ -300,7 +300,10 @@ export function stateWord(
   if (status.worker?.reopens)
     return say('running', 'busy', 'Opened anew: its file has changed', 'Opened anew');
   if (running) return say('running', 'busy', 'A run is in progress');
-  if (attention.length > 0) return say('first', 'busy', 'Waits for its first run');
+  if (attention.length > 0) {
+    const text = firstLoad ? 'Waits to go on with its first run' : 'Waits for its first run';
+    return say('first', 'busy', text);
+  }
   // Some of what a plan withheld is approved, and no run has sent it yet.
   const isApproved = held.some(({ ready }) => guardNames.some((of) => ready[of] > 0));
   if (isApproved) return say('approved', 'busy', 'Approved changes await a run');

@@ -11,7 +11,7 @@ import { documentsOf, entrySection, pendingDecisions } from '../audit/entry-docu
 import { classWords } from '../lookup/problem-groups.ts';
 import type { Seen } from '../lookup/seen-mirror.ts';
 import { type Item, present, type Section, type Span, spansOf, type Text } from '../sections.ts';
-import { changeOf, listedRuns } from './run-history.ts';
+import { changeOf, type ListedRun, listedRuns } from './run-history.ts';
 import { changeItem, changesWords, statusWords } from './run-sections.ts';
 
 /** Something that has happened in a mirror; `at` is in milliseconds since the epoch. */
@@ -60,7 +60,7 @@ export function readHappened(seen: Seen & { snapshot: Snapshot }, period: Period
     );
     const spans = words.flatMap((one, at) => [...(at === 0 ? [] : [' · ']), ...spansOf(one)]);
     const section = (): Section => {
-      const lines = [...changeLines(seen, run.run), ...problemLines(seen, run.run, since)];
+      const lines = [...changeLines(seen, run), ...problemLines(seen, run.run, since)];
       return { isList: true, lines };
     };
     const about = { at: endedAt ?? startedAt, words: spans, section };
@@ -92,10 +92,11 @@ export function readHappened(seen: Seen & { snapshot: Snapshot }, period: Period
 const linesShown = 10;
 const minuteMs = 60_000;
 
-function changeLines({ snapshot, names }: Seen & { snapshot: Snapshot }, run: string): Item[] {
+function changeLines({ snapshot, names }: Seen & { snapshot: Snapshot }, told: ListedRun): Item[] {
+  const { run } = told;
   const { changes, next } = snapshot.outcomes.ofRun(run, { count: linesShown });
   const lines = changes.map(({ rule: _, ...change }) =>
-    changeItem({ told: changeOf(change, names(change)), record: change, rule: null }),
+    changeItem({ told: changeOf(change, names(change)), record: change, rule: null }, told),
   );
   const more = { page: `runs/${run}`, text: `${next === undefined ? 'Run' : 'All of run'} ${run}` };
   return [...lines, { text: more, notes: [] }];

@@ -22,9 +22,13 @@ test('a title counts subscriptions, and the people in the lines below', () => {
   expect(titled(10, 10)).toBe('Opt out (10 of 42)');
 });
 
-test('the list of runs says that a change was not sent, because it was no longer right', () => {
-  const contacts = { opt_in: { acked: 3, stale: 20 } };
-  expect(changesWords({ contacts, templates: {} }, 'done')).toBe(
-    '3 opted in; no longer right and not sent: 20 opt in',
-  );
+test.each([
+  ['done', '3 opted in; not sent: 2 opt in; no longer right and not sent: 20 opt in'],
+  ['running', '3 opted in; still to send: 2 opt in; no longer right and not sent: 20 opt in'],
+  // What a run has left is planned, and stale from the next run on, which plans it again.
+  ['interrupted', '3 opted in; left to the next run: 22 opt in'],
+  ['failed', '3 opted in; left to the next run: 22 opt in'],
+])('the list of runs names what was not sent by how the run ended: %s', (status, words) => {
+  const contacts = { opt_in: { acked: 3, planned: 2, stale: 20 } };
+  expect(changesWords({ contacts, templates: {} }, status)).toBe(words);
 });
