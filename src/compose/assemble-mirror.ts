@@ -7,7 +7,13 @@ import type { ConnectedPlatform, Platform, Random, Clock } from '../platform/pla
 import { type Lease, takeLease } from '../store/database/writer-lease.ts';
 import { isDamage, setAside } from '../store/damage-check.ts';
 import { type AuditTrail, knownHead, noteGap, rememberHead } from '../store/memory/audit-trail.ts';
-import { type Memory, memoryWithoutFile, openMemory, readMemory } from '../store/memory/memory.ts';
+import {
+  type Memory,
+  memoryWithoutFile,
+  openMemory,
+  readMemory,
+  refuseLost,
+} from '../store/memory/memory.ts';
 import { recordOutages } from '../store/health-file.ts';
 import { lookInto, openForRun, openSnapshot } from '../store/open-snapshot.ts';
 import type { Snapshot } from '../store/snapshot.ts';
@@ -245,8 +251,9 @@ function lookOn({ snapshot: path, memory: place }: Config): Opened {
   const now = systemClock.now();
   const snapshot = lookInto(path, { checkedAt: now }) ?? openSnapshot(path, { inMemory: true });
   try {
-    const memory = readMemory(place, boundMemory(snapshot.meta)) ?? memoryWithoutFile();
-    return { snapshot, memory, notes: [] };
+    const memory = readMemory(place, boundMemory(snapshot.meta));
+    if (!memory) refuseLost(place);
+    return { snapshot, memory: memory ?? memoryWithoutFile(), notes: [] };
   } catch (error) {
     snapshot.close();
     throw error;

@@ -136,7 +136,7 @@ test('commands against a paused mirror are refused, from any caller', async () =
 test('a command with the key of another memory is refused', async () => {
   const { file, stop, call } = await served();
   const elsewhere = `${file}.yaml`;
-  createMemoryKey(`${file}.key`);
+  createMemoryKey(`${file}.key`, 'other');
   const lines = readFileSync(file, 'utf8').replace('{', `{"memoryKeyFile": "${file}.key", `);
   writeFileSync(elsewhere, lines);
   const { code, err } = await call('sync', '-c', elsewhere);

@@ -92,6 +92,23 @@ describe('a fault of the memory in `status` and `check`', () => {
     expect(verified).toMatchObject({ code: 1, err: expect.stringContaining('is lost') });
   });
 
+  test('is reported where the key is left of memory and snapshot', async () => {
+    const world = await copied();
+    await goes(world);
+    world.writes();
+    for (const file of [world.path, memoryOf(world)])
+      for (const end of ['', '-wal', '-shm']) rmSync(`${file}${end}`, { force: true });
+    const why = /the memory is missing that .*-key was made for.*--accept-lost-ledger/;
+    for (const command of ['check', 'plan', 'sync']) {
+      const { code, out, err } = await world.call(command);
+      expect({ command, code }).toEqual({ command, code: 2 });
+      expect(out + err).toMatch(why);
+    }
+    expect(world.writes()).toEqual([]);
+    expect((await world.call('sync', '--accept-lost-ledger')).code).toBe(0);
+    expect((await world.call('sync')).code).toBe(0);
+  });
+
   test('is not reported where no memory exists yet', async () => {
     const world = await mirrored();
     expect((await world.call('check')).out).toMatch(/^ok +memory: none yet$/m);

@@ -1,6 +1,6 @@
 /** What `check` finds, and what surrounds a mirror: files, memory, snapshot, and Redis. */
 import type { Config } from '../../config/config.ts';
-import { withMemory } from '../../store/memory/memory.ts';
+import { refuseLost, withMemory } from '../../store/memory/memory.ts';
 import { proveOwn } from '../../engine/account/account-binding.ts';
 import { boundMemory } from '../../engine/context/do-not-contact-binding.ts';
 import type { Platform } from '../../platform/platform.ts';
@@ -44,6 +44,7 @@ export function note(what: string, found: string, fix: string | undefined): Find
 export function checkMemory(snapshot: Snapshot | undefined, { memory }: Config): Found {
   const known = snapshot && boundMemory(snapshot.meta);
   const isThere = withMemory(memory, () => true, known) ?? false;
+  if (!isThere) refuseLost(memory);
   const whose = known ? 'belongs to this snapshot' : 'is taken over by the first run';
   return { level: 'ok', found: isThere ? `${memory.path} ${whose}` : 'none yet' };
 }

@@ -38,10 +38,13 @@ function keyOfBase64(text: string): KeyObject {
   return createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' });
 }
 
-/** Returns a new private key, which it writes to a file (0600, PEM). Throws file system errors. */
-export function createKeyFile(file: string): KeyObject {
+/**
+ * Returns a new private key, which it writes to a file (0600, PEM), with `note` below it. Throws
+ * file system errors.
+ */
+export function createKeyFile(file: string, note = ''): KeyObject {
   const { privateKey } = generateKeyPairSync('ed25519');
-  writeWhole(file, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
+  writeWhole(file, `${privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()}${note}`);
   return privateKey;
 }
 

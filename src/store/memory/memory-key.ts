@@ -1,7 +1,8 @@
 /**
  * The key file of a memory: one or more private keys (Ed25519, PEM), one after the other. From the
  * first, whose 32 bytes never change, the key for each purpose is derived; the last signs the
- * checkpoints of the audit log, so that one more key in the file takes over from the one before.
+ * checkpoints of the audit log, so that one more key in the file takes over from the one before. A
+ * key that was made with a memory names it in a line below; others may be new, or shared.
  */
 import {
   createHash,
@@ -21,6 +22,8 @@ export interface MemoryKey {
   /** 32 bytes as hexadecimal digits; only for `keyFor`. */
   secret: string;
   signing: SigningKey;
+  /** The path of the memory that it was made with; undefined if somebody else made it. */
+  madeFor?: string | undefined;
 }
 
 export interface SigningKey {
@@ -30,6 +33,7 @@ export interface SigningKey {
   sign(text: string): Buffer;
 }
 
+const note = '# Made by crm-mirror for ';
 const block = /-----BEGIN [^-]+-----[^-]+-----END [^-]+-----/g;
 
 /**
@@ -38,16 +42,20 @@ const block = /-----BEGIN [^-]+-----[^-]+-----END [^-]+-----/g;
  */
 export function readMemoryKey(file: string): MemoryKey | undefined {
   if (!existsSync(file)) return undefined;
-  const blocks = readSmallFile(file).toString('utf8').match(block) ?? [];
+  const text = readSmallFile(file).toString('utf8');
+  const blocks = text.match(block) ?? [];
   const keys = blocks.map((pem) => privateKeyIn(Buffer.from(pem)));
   const isEach = keys.every((key) => key !== undefined);
   const [first, last] = [keys[0], keys.at(-1)];
-  return isEach && first && last ? keysOf(first, last) : undefined;
+  const made = text.split('\n').find((line) => line.startsWith(note));
+  return isEach && first && last
+    ? { ...keysOf(first, last), madeFor: made?.slice(note.length) }
+    : undefined;
 }
 
-/** Writes a new key to the file (0600), whole or not at all. */
-export function createMemoryKey(file: string): MemoryKey {
-  const key = createKeyFile(file);
+/** Writes a new key for the memory at `path` to the file (0600), whole or not at all. */
+export function createMemoryKey(file: string, path: string): MemoryKey {
+  const key = createKeyFile(file, `${note}${path}\n`);
   return keysOf(key, key);
 }
 

@@ -91,6 +91,7 @@ export function openMemory(place: MemoryPlace, { known, acceptLost, randomHex }:
   const isLost = fault !== undefined && !found.isSound;
   if (fault !== undefined && (!acceptLost || isLost)) found.db?.close();
   if (fault !== undefined && !acceptLost) throw fault;
+  if (!acceptLost) refuseLost(place);
   if (isLost) {
     // What the snapshot does not know may be the file of another program.
     const strange = [
@@ -105,9 +106,8 @@ export function openMemory(place: MemoryPlace, { known, acceptLost, randomHex }:
     for (const file of [path, ...(found.key === undefined ? [keyFile] : [])])
       moveAside(file, (count) => `${file}-lost-${count}`);
   }
-  const key = found.key ?? createMemoryKey(keyFile);
   const isNew = isLost || found.db === undefined;
-  if (isNew) create(path, key, randomHex(8));
+  const key = isNew || !found.key ? create(place, found.key, randomHex) : found.key;
   const db = isNew || !found.db ? openToWrite(path, 'the memory') : found.db;
   try {
     const patiently = soundly(db, path);
@@ -142,6 +142,13 @@ export function readMemory(place: MemoryPlace, known?: KnownMemory): Memory | un
     db?.close();
     throw error;
   }
+}
+
+/** Throws Invalid if there is no memory although the key was made with one. */
+export function refuseLost({ path, keyFile }: MemoryPlace): void {
+  if ([path, partOf(path)].some((file) => existsSync(file))) return;
+  if (readMemoryKey(keyFile)?.madeFor === path)
+    throw lost(`${path}: the memory is missing that ${keyFile} was made for`);
 }
 
 /** Calls `read` with the memory, and closes it; returns undefined if there is none. */
@@ -311,27 +318,42 @@ function soundly(db: Database.Database, path: string): Wait {
   };
 }
 
-/** Creates an empty memory, whole or not at all: a full disk leaves nothing of it. */
-function create(path: string, key: MemoryKey, id: string): void {
-  const part = `${path}.part`;
+/**
+ * Creates an empty memory, and its key if there is none, whole or not at all: a full disk leaves
+ * nothing of it. Until the memory has its name, the part of it shows that the key was never used.
+ */
+function create(
+  { path, keyFile }: MemoryPlace,
+  found: MemoryKey | undefined,
+  randomHex: Opening['randomHex'],
+): MemoryKey {
+  const part = partOf(path);
   const ends = ['', '-journal', '-wal', '-shm'];
   const removeAll = (file: string): void =>
     ends.forEach((end) => rmSync(`${file}${end}`, { force: true }));
   removeAll(part);
   try {
+    let key = found;
     const db = openToWrite(part, 'the memory');
     try {
-      fill(db, key, id);
+      key ??= createMemoryKey(keyFile, path);
+      fill(db, key, randomHex(8));
     } finally {
       db.close();
     }
     // What lies beside a file that is gone does not belong to this one.
     removeAll(path);
     renameSync(part, path);
+    return key;
+  } catch (error) {
+    if (!found) rmSync(keyFile, { force: true });
+    throw error;
   } finally {
     removeAll(part);
   }
 }
+
+const partOf = (path: string): string => `${path}.part`;
 
 function fill(db: Database.Database, key: MemoryKey, id: string): void {
   transactionsOf(db).immediate(() => {

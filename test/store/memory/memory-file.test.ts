@@ -20,6 +20,7 @@ import {
   type Memory,
   openMemory,
   readMemory,
+  refuseLost,
 } from '../../../src/store/memory/memory.ts';
 import { playsAll } from '../../support/extent.ts';
 import { scratchFolder } from '../../support/waiting.ts';
@@ -80,11 +81,24 @@ describe('the memory', () => {
   });
 
   test('is created with an existing key', () => {
-    const { keyFile, open } = place();
+    const { path, keyFile, open } = place();
     writeKey(keyFile);
     const key = readFileSync(keyFile, 'utf8');
     open().close();
     expect(readFileSync(keyFile, 'utf8')).toBe(key);
+    // Nothing in it shows that it was used before.
+    rmSync(path);
+    open().close();
+  });
+
+  test('leaves no key behind if it cannot be created', () => {
+    const { folder, files } = place();
+    const randomHex = () => {
+      throw new Error('full');
+    };
+    const opening = { known: undefined, acceptLost: false, randomHex };
+    expect(() => openMemory(files, opening)).toThrow('full');
+    expect(readdirSync(folder)).toEqual([]);
   });
 
   test('is created again after an interruption', () => {
@@ -242,6 +256,29 @@ describe('a memory that is refused until it is restored or given up', () => {
     expect(() => open(undefined, true)).toThrow(/nothing shows.*→ move it away/);
     expect(readdirSync(files.folder)).toHaveLength(1);
     expect(readFileSync(files[which], 'utf8')).toBe('my notes');
+  });
+
+  test('its own key is there, and neither the memory nor a snapshot', () => {
+    const { folder, files, path, keyFile, open, begun } = place();
+    begun();
+    const gone = () => {
+      for (const end of ['', '-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
+    };
+    gone();
+    for (const work of [open, () => refuseLost(files)]) {
+      expect(work).toThrow(Invalid);
+      expect(work).toThrow(/memory is missing that .*a\.key was made for.*--accept-lost-ledger/);
+    }
+    expect(readdirSync(folder)).toEqual(['a.key']);
+    // A key that another mirror shares, or that was interrupted before the memory, proves nothing.
+    const other = { path: `${path}-2`, keyFile };
+    const randomHex = () => 'a1'.repeat(8);
+    openMemory(other, { known: undefined, acceptLost: false, randomHex }).close();
+    writeFileSync(`${path}.part`, '');
+    open().close();
+    gone();
+    open(undefined, true).close();
+    expect(readdirSync(folder).filter((name) => name.includes('lost'))).toEqual([]);
   });
 
   test('an older memory, put back, is refused, or continues under another id once accepted', () => {
