@@ -62,6 +62,8 @@ test('an approval says what it allowed, and is found by the plan, by its user an
     await page.goto(`/m/world/audit?${query}`);
     await page.getByText(sentence).waitFor();
   }
+  await page.getByRole('link', { name: 'The people: what was sent' }).click();
+  await page.getByRole('link', { name: '60 writes' }).waitFor();
   for (const [query, runs] of [
     [`plan=${plan}`, [60]],
     [`plan=${part}`, [60]],
@@ -90,9 +92,14 @@ test('the writes of a run are one line that unfolds, and a person has only their
   await page.getByRole('link', { name: '60 writes' }).click();
   await page.getByRole('link', { name: 'Next writes' }).waitFor();
   expect(await items.count()).toBe(folded + 50);
+  const people = items.locator('summary', { hasText: /^p\d+@example\.com: create Newsletter/ });
+  expect(await people.count()).toBe(50);
   await page.getByRole('link', { name: 'Next writes' }).click();
   await page.getByRole('link', { name: 'Next writes' }).waitFor({ state: 'detached' });
   expect(await items.count()).toBe(folded + 10);
+  expect(await people.count()).toBe(10);
+  await people.first().click();
+  await items.getByRole('link', { name: /^p\d+@example\.com$/ }).waitFor();
   expect(await faultsOf(page)).toEqual([]);
   await page.getByLabel('Person: address').fill('p7@example.com');
   await page.getByRole('button', { name: 'Find', exact: true }).click();

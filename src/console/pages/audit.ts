@@ -2,6 +2,7 @@
  * Shows the audit log: decisions and runs, the newest first, with the writes of each run in its
  * line, by user, plan and date; or all entries about one person. Verifies the log.
  */
+import type { Key } from '../../domain/record.ts';
 import { counted } from '../../domain/values/counted.ts';
 import type { AuditLog } from '../../store/memory/audit-log.ts';
 import type { StoredEntry } from '../../store/memory/audit-entry.ts';
@@ -12,6 +13,7 @@ import {
   type EntryDocument,
   isBy,
   pendingDecisions,
+  writtenPeople,
 } from '../../views/audit/entry-document.ts';
 import { awaitingWords } from '../../views/audit/log-verification.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
@@ -113,8 +115,21 @@ function entriesOf(request: PageRequest, { snapshot, names: known }: Seen, log: 
   rows.sort((one, other) => other.seq - one.seq);
   const documentOf = documentsOf(log);
   const reader = readerOf(request, snapshot);
-  const item = (entry: EntryDocument, more: Html | '' = '') =>
-    html`<li>${sectionsHtml([entrySection(entry, { isNamed: true })], reader)} ${more}</li>`;
+  const item = (entry: EntryDocument, more: Html | '' = covered(entry), key?: Key) => {
+    const record = { kind: 'contact', key: key ?? '' } as const;
+    const who = key === undefined ? undefined : { record, name: known(record) };
+    return html`<li>
+      ${sectionsHtml([entrySection(entry, { isNamed: true, who })], reader)} ${more}
+    </li>`;
+  };
+  // A decision names no people: those of a plan, and those who were written to, are shown elsewhere.
+  const covered = ({ type, what, about, plan: whole = about }: EntryDocument): Html | '' => {
+    if (type !== 'decision' || typeof about !== 'string' || typeof whole !== 'string') return '';
+    const isDone = what === 'approve' && plan === undefined;
+    const isKept = /^(approve|reject)$/.test(String(what)) && snapshot?.holds.get(whole);
+    return html`${isDone && link(request, `audit?plan=${about}`, 'The people: what was sent')}
+    ${isKept && link(request, `approvals/${whole}`, 'The people: all changes of the plan')}`;
+  };
   const isAbout = ({ about, plan: whole }: EntryDocument) => [about, whole].includes(plan);
   // They have no place among the others before a run moves them to the log.
   const waiting = snapshot && end === Number.MAX_SAFE_INTEGER && key === undefined;
@@ -144,7 +159,14 @@ function entriesOf(request: PageRequest, { snapshot, names: known }: Seen, log: 
           ${listed.map((row) => {
             const entry = documentOf(row);
             if (entry.type !== 'run') return item(entry);
-            const writes = writesOf(request, ofRuns, row.seq, (one) => item(documentOf(one)));
+            const writes = writesOf(request, ofRuns, row.seq, (all) => {
+              const about = { run: String(entry['id']), writes: all };
+              const people = snapshot && writtenPeople(snapshot, log, about);
+              return all.map((one) => {
+                const document = documentOf(one);
+                return item(document, '', people?.get(document.person ?? ''));
+              });
+            });
             // The log says only that the run began.
             const run = snapshot?.runs.get(String(entry['id']));
             const ended = run && statusWords({ ...run, only: null });
@@ -160,7 +182,7 @@ function writesOf(
   request: PageRequest,
   all: ReturnType<AuditLog['writesOfRuns']>,
   run: number,
-  show: (row: StoredEntry) => Html,
+  show: (rows: readonly StoredEntry[]) => Html[],
 ) {
   const n = all.count(run);
   if (n === 0) return '';
@@ -176,7 +198,7 @@ function writesOf(
   return html`<details open id="${id}">
     <summary>${words}</summary>
     <ol class="timeline">
-      ${rows.slice(0, shown).map(show)}
+      ${show(rows.slice(0, shown))}
     </ol>
     ${pageLinks(request, [next && ['Next writes', next]])}
   </details>`;

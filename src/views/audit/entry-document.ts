@@ -7,6 +7,7 @@ import {
   type RunEntry,
   type StoredEntry,
 } from '../../store/memory/audit-entry.ts';
+import type { Key } from '../../domain/record.ts';
 import { guardRows } from '../../domain/guard-classes.ts';
 import type { AuditLog } from '../../store/memory/audit-log.ts';
 import type { Snapshot } from '../../store/snapshot.ts';
@@ -16,7 +17,7 @@ import { keyId } from '../../store/memory/memory-key.ts';
 import { ruleNamed } from '../../records/contact/consent/gates.ts';
 import { csvLines } from '../../compose/output/write-export.ts';
 import { withCommas } from '../../domain/values/counted.ts';
-import type { Section, Span, Text } from '../sections.ts';
+import { type Section, type Span, spansOf, type Text } from '../sections.ts';
 
 /** An entry in words that need nothing else; times are in UTC. */
 export interface EntryDocument {
@@ -221,14 +222,56 @@ const decided: Readonly<Record<string, string>> = {
   user: 'changed the console user',
 };
 
-/** Links an entry to its run and to what it decided about. `isNamed`: with the mark. */
-export function entrySection(entry: EntryDocument, { isNamed = false } = {}): Section {
+/**
+ * Returns the people whom writes of a run are about, by their marks. Only the journal of the run
+ * names them: of one that is not kept any more, or of very many changes, some are missing.
+ */
+export function writtenPeople(
+  { outcomes }: Snapshot,
+  { people }: AuditLog,
+  { run, writes }: { run: string; writes: readonly StoredEntry[] },
+): ReadonlyMap<string, Key> {
+  const missing = new Set(writes.flatMap(({ person }) => person?.toString('hex') ?? []));
+  const times = writes.map(({ body }) => decodeEntry(body).at);
+  const [first, last] = [Math.min(...times), Math.max(...times)];
+  const found = new Map<string, Key>();
+  const looked = new Set<Key>();
+  let after: number | undefined;
+  for (let part = 0; part < partsRead && missing.size > 0; part += 1) {
+    const { changes, next } = outcomes.ofRun(run, { count: partRead, kind: 'contact', after });
+    for (const { key, sentAt, endedAt } of changes) {
+      if (looked.has(key) || sentAt === null || sentAt > last || (endedAt ?? last) < first)
+        continue;
+      looked.add(key);
+      const mark = people.find(key)?.mark.toString('hex') ?? '';
+      if (missing.delete(mark)) found.set(mark, key);
+      if (missing.size === 0) break;
+    }
+    if (next === undefined) break;
+    after = next;
+  }
+  return found;
+}
+
+type Named = Extract<Span, { record: unknown }>;
+const partRead = 5_000;
+const partsRead = 10;
+
+/**
+ * Links an entry to its run and to what it decided about. `isNamed`: with the mark. `who`: the
+ * person, if that is known.
+ */
+export function entrySection(
+  entry: EntryDocument,
+  { isNamed = false, who }: { isNamed?: boolean; who?: Named | undefined } = {},
+): Section {
   const { seq, at, run, type, what, about } = entry;
   const isRun = (name: string): boolean =>
     type === 'run' ? name === 'id' || name === 'undoes' : name === 'about' && what === 'undo';
   const { title, facts } = entryParts(entry, { named: isNamed });
   const place = seq > 0 ? `entry ${seq}` : 'not in the log yet: the next run adds it';
   const linked = (name: string, value: string): Text => {
+    if (who && name === 'person') return [who, ` (${value})`];
     if (run && value.endsWith(run.id)) {
       return [value.slice(0, -run.id.length), { page: `runs/${run.id}`, text: run.id }];
     }
@@ -237,7 +280,7 @@ export function entrySection(entry: EntryDocument, { isNamed = false } = {}): Se
     return what === 'approve' || what === 'reject' ? { page: 'approvals', text: value } : value;
   };
   return {
-    title,
+    title: who === undefined ? title : [`${who.name}: `, ...spansOf(title)],
     aside: [{ moment: at }, `, ${place}`],
     facts: facts.map(([name, value]) => [name, linked(name, value)]),
     isFolded: true,
