@@ -4,7 +4,7 @@ import type { ConsoleMirror } from './view/console-mirror.ts';
 import { html, type Html } from '../views/render/html.ts';
 import { orFault, type PageRequest } from './view/page.ts';
 import { jobPieces } from './view/form.ts';
-import { limitPieces, statusPieces } from './pages/overview.ts';
+import { limitPieces, runProgress, statusPieces } from './pages/overview.ts';
 
 /** An event for the browser: the HTML of the parts of the page that changed, by their ids. */
 interface LiveEvent {
@@ -52,6 +52,7 @@ export function watchMirror(
           : {
               ...statusPieces(request, await mirror.statusAndNext()),
               ...limitPieces(request, seen),
+              'run-progress': runProgress(seen.status),
             };
       const texts = await textsOf({ ...pieces, ...jobPieces(request) });
       isBroken = false;

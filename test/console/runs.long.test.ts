@@ -168,11 +168,19 @@ test('a first load shows its progress and the rate limits while it runs', async 
   const ended = world.call('backfill');
   await page.getByText('A run is in progress').waitFor();
   await page.getByLabel('Progress of the run').waitFor();
+  const own = await page.context().newPage();
+  await own.goto('/m/world/runs?show=all');
+  await rowsOf(own).first().getByRole('link').first().click();
+  await own.getByLabel('Progress of the run').waitFor();
+  await own.getByText(/applying: \d+ of 28 contact changes/).waitFor();
+  await own.getByRole('button', { name: 'Pause and stop the run' }).waitFor();
   await limits.getByText(/left, done at about|left: not known yet/).waitFor();
   // A run of another process tells only the limit that holds it up.
   await limits.locator('tr', { hasText: 'contacts.enrol' }).getByText('now').waitFor();
   expect((await ended).code).toBe(0);
   await page.getByText('In sync').waitFor();
+  // The page of the run goes on to what came of it.
+  await own.getByText('Undo this run').waitFor();
   await limits.getByText('No run is in progress.').waitFor();
   const route = limits.locator('tr', { hasText: 'contacts.enrol' });
   await route.waitFor();

@@ -82,13 +82,7 @@ function stateSection(request: PageRequest, seen: Standing): Html {
   const { status } = seen;
   const { is, tone, text, short } = stateWord(status, seen.attention);
   const but = is === 'well' ? exceptionLinks(status) : [];
-  const { running, firstLoad } = status;
-  const { total = null, done = 0 } = running ?? {};
-  const bar = html`<progress
-    aria-label="Progress of the run"
-    max="${total}"
-    value="${done}"
-  ></progress>`;
+  const { firstLoad } = status;
   const age = status.proven?.ageMs ?? null;
   const proven =
     age === null
@@ -108,11 +102,11 @@ function stateSection(request: PageRequest, seen: Standing): Html {
       ${but.map((one, at) => html`${at > 0 ? ' · ' : ''}${link(request, one.page, one.text)}`)}
       ${!isUnreadable(seen) && proven}
     </p>
-    ${canaries} ${waits} ${progressLine(status)} ${total !== null && bar}`;
+    ${canaries} ${waits} ${progressLine(status)}`;
 }
 
 const pausing = { action: 'pause', label: 'Pause', needsReason: true };
-const stopping = { action: 'pause-stop', label: 'Pause and stop the run', isGrave: true };
+export const stopping = { action: 'pause-stop', label: 'Pause and stop the run', isGrave: true };
 
 function runForms(request: PageRequest, { status }: Standing, main: string): Html | '' {
   if (request.user.role !== 'operator') return '';
@@ -242,6 +236,12 @@ export const limitsPage: Page = {
   },
 };
 
+/** Returns what the page of a run shows of it until it has ended. */
+export function runProgress(status: CurrentStatus): Html {
+  if (!status.running) return html`<p role="status" data-ended>It has ended.</p>`;
+  return html`${tiles([restTile(status)])} ${progressLine(status)}`;
+}
+
 /** Returns the parts of the page that change while it is open, by id. */
 export function limitPieces(
   { mirror }: PageRequest,
@@ -267,9 +267,7 @@ export function limitPieces(
     const used = perSecond === null ? undefined : `about ${withCommas(pace)}`;
     rows.set(route, { ...slowest, others: rows.get(route)?.others ?? 0, used, at: 'now' });
   }
-  const run = running
-    ? html`${tiles([restTile(status)])} ${progressLine(status)}`
-    : html`<p class="quiet">No run is in progress.</p>`;
+  const run = running ? runProgress(status) : html`<p class="quiet">No run is in progress.</p>`;
   const columns = [
     names('Route'),
     numbers('Limit'),

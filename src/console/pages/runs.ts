@@ -14,10 +14,19 @@ import {
   runsSection,
 } from '../../views/status/run-sections.ts';
 import type { Seen } from '../../views/lookup/seen-mirror.ts';
-import { choice, type Choice, filterForm, pageLinks, pagerLinks } from '../view/form.ts';
+import {
+  actionForm,
+  choice,
+  type Choice,
+  filterForm,
+  liveArea,
+  pageLinks,
+  pagerLinks,
+} from '../view/form.ts';
 import { html, sectionsHtml } from '../../views/render/html.ts';
 import { link, orFault, type Page, type PageContent, type PageRequest } from '../view/page.ts';
 import { readerOf } from '../view/console-text.ts';
+import { runProgress, stopping } from './overview.ts';
 import { planForm } from './undo.ts';
 
 const runsPerPage = 20;
@@ -128,8 +137,15 @@ function runContent(request: PageRequest, seen: Seen): PageContent {
     <span class="quiet">First you see the plan: nothing is sent yet.</span>
   </div>`;
   const reader = readerOf(request, snapshot);
+  const { status } = request.mirror.status();
+  const isNow = run.status === 'running' && run.mode === status.running?.mode;
+  const isStoppable = isNow && request.user.role === 'operator';
+  const progress = html`<section>
+    ${liveArea(request, { 'run-progress': runProgress(status) })}
+    ${isStoppable && actionForm(request, { ...stopping, needsReason: true })}
+  </section>`;
   const body = html`<section>${sectionsHtml([runSection(run, undefined, true)], reader)}</section>
-    ${undone} ${mayUndo && undo}
+    ${isNow && progress} ${undone} ${mayUndo && undo}
     <section>
       <h2>Changes</h2>
       <p>${changesWords(run.changes, run.status)}</p>

@@ -232,11 +232,15 @@ export function liveArea(request: PageRequest, pieces: Readonly<Record<string, H
   </div>`;
 }
 
-/** Returns the progress of the run as a sentence; nothing if none is in progress. */
+/** Returns the progress of the run as a sentence and a bar; nothing if none is in progress. */
 export function progressLine({ at, running }: CurrentStatus): Html | '' {
   if (!running) return '';
+  const { total, done } = running;
+  const name = 'Progress of the run';
+  const bar = html`<progress aria-label="${name}" max="${total}" value="${done}"></progress>`;
   return html`<p>Right now ${prose(progressWords({ at, running }))}.</p>
-    <p>${stepWords(running)}</p>`;
+    <p>${stepWords(running)}</p>
+    ${total !== null && bar}`;
 }
 
 /** Returns the parts of pages that show jobs, by id; live.ts sends them. */
