@@ -61,7 +61,7 @@ export function loadConfig(path: string, env: Environment): Config {
 function findSharedFiles(config: Config, tree: Tree): Mistake[] {
   const { file, snapshot, memory, platform, contacts, templates } = config;
   const { source, map, returns } = contacts ?? {};
-  const isFile = returns !== undefined && 'path' in returns;
+  const reports = returns !== undefined && 'path' in returns ? [returns.path] : [];
   const taken = new Map<string, string>();
   const take = (path: string, option: string): string => {
     taken.set(fileId(path), option);
@@ -70,8 +70,12 @@ function findSharedFiles(config: Config, tree: Tree): Mistake[] {
   for (const name of [file, join(dirname(file), defaultsName)]) take(name, 'the configuration');
   if (platform.apiKeyFile !== undefined) take(platform.apiKeyFile, 'platform.apiKeyFile');
   if (map !== undefined) take(map, 'contacts.map');
-  const parts = { 'contacts.source': source, 'templates.source': templates?.source };
-  for (const [option, part] of Object.entries({ ...parts, returns: isFile ? undefined : returns }))
+  const parts = {
+    'contacts.source': source,
+    'contacts.returns': reports.length > 0 ? undefined : returns,
+    'templates.source': templates?.source,
+  };
+  for (const [option, part] of Object.entries(parts))
     if (part) withAbsolutePaths(part, (path) => take(path, option));
   const beside = ['', '-lease', '-health', '-memory'].flatMap((end) =>
     ['', '-wal', '-shm', '-journal'].map((suffix) => snapshot + end + suffix),
@@ -80,15 +84,15 @@ function findSharedFiles(config: Config, tree: Tree): Mistake[] {
   const written = {
     snapshot: isOwnKey ? [...beside, memory.keyFile] : beside,
     memoryKeyFile: isOwnKey ? [] : [memory.keyFile],
-    'contacts.returns.path': isFile ? [returns.path] : [],
+    'contacts.returns.path': reports,
   };
   const folder = templates?.source.type === 'directory' ? fileId(templates.source.path) : undefined;
   return Object.entries(written).flatMap(([option, files]) => {
-    const others = files.map((path) =>
-      liesIn(path, folder) ? 'templates.source' : taken.get(fileId(path)),
-    );
-    for (const path of files) take(path, option);
-    const other = others.find((one) => one !== undefined);
+    const ids = files.map(fileId);
+    // What lies beside a file lies in its folder, too.
+    const isInside = files.slice(0, 1).some((path) => liesIn(path, folder));
+    const other = isInside ? 'templates.source' : taken.get(ids.find((id) => taken.has(id)) ?? '');
+    for (const id of ids) taken.set(id, option);
     if (other === undefined) return [];
     const path = option.split('.');
     const wrong = `is a file of ${other}, too`;
@@ -103,11 +107,12 @@ function liesIn(path: string, folder: string | undefined): boolean {
 /** Identifies a file by its number on the disk, and one that is missing by its name in a folder. */
 function fileId(path: string): string {
   try {
-    const { dev, ino } = statSync(path, { bigint: true });
-    return `${dev}:${ino}`;
+    const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+    if (found) return `${found.dev}:${found.ino}`;
   } catch {
-    return path === dirname(path) ? path : `${fileId(dirname(path))}/${basename(path)}`;
+    // What is wrong with the path is reported where it is used.
   }
+  return path === dirname(path) ? path : `${fileId(dirname(path))}/${basename(path)}`;
 }
 
 function readFiles(path: string, env: Environment): Tree {
