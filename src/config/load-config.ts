@@ -77,20 +77,20 @@ function findSharedFiles(config: Config, tree: Tree): Mistake[] {
   };
   for (const [option, part] of Object.entries(parts))
     if (part) withAbsolutePaths(part, (path) => take(path, option));
-  const beside = ['', '-lease', '-health', '-memory'].flatMap((end) =>
+  const files = ['', '-lease', '-health', '-memory'].flatMap((end) =>
     ['', '-wal', '-shm', '-journal'].map((suffix) => snapshot + end + suffix),
   );
   const isOwnKey = memory.keyFile === `${snapshot}-memory-key`;
   const written = {
-    snapshot: isOwnKey ? [...beside, memory.keyFile] : beside,
+    snapshot: isOwnKey ? [...files, memory.keyFile] : files,
     memoryKeyFile: isOwnKey ? [] : [memory.keyFile],
     'contacts.returns.path': reports,
   };
   const folder = templates?.source.type === 'directory' ? fileId(templates.source.path) : undefined;
-  return Object.entries(written).flatMap(([option, files]) => {
-    const ids = files.map(fileId);
+  return Object.entries(written).flatMap(([option, paths]) => {
+    const ids = paths.map(fileId);
     // What lies beside a file lies in its folder, too.
-    const isInside = files.slice(0, 1).some((path) => liesIn(path, folder));
+    const isInside = paths.slice(0, 1).some((path) => liesIn(path, folder));
     const other = isInside ? 'templates.source' : taken.get(ids.find((id) => taken.has(id)) ?? '');
     for (const id of ids) taken.set(id, option);
     if (other === undefined) return [];
