@@ -126,7 +126,7 @@ test('a search names the mirrors that it cannot look into, and counts mirrors', 
 test('what has happened since yesterday is in the order of time, a run a line that unfolds', async () => {
   const { well, failed, first } = await three();
   await failed.call('sync');
-  well.csv(`id,email,news,product\n1,${ann},no,\nbroken,no address,yes,\n`);
+  well.csv(`id,email,news,product\n1,${ann},no,\nbroken,no address,yes,\nalike,no address,yes,\n`);
   await well.call('sync');
   const { page, complaints } = await look(
     await startConsole([well.file, failed.file, first.file]),
@@ -139,18 +139,22 @@ test('what has happened since yesterday is in the order of time, a run a line th
   const texts = await items.allInnerTexts();
   const order = texts.map((text) => / (well|failed|first) /.exec(text)?.[1]);
   expect(order.join(', ')).toBe('well, first, failed, failed, well');
-  expect(texts[0]).toMatch(/ well 1 opted out · 1 new problem$/);
+  expect(texts[0]).toMatch(/ well 1 opted out · 2 new problems$/);
   // It has failed twice: when it began is the news.
-  expect(texts[2]).toMatch(/ failed\s+failed · .* ×3$/s);
+  expect(texts[2]).toMatch(/ failed\s+full run failed · .* ×3$/s);
   expect(await faultsOf(page)).toEqual([]);
   const change = items
     .nth(0)
     .getByRole('listitem')
     .filter({ hasText: `opted out ${ann}` });
   expect(await change.isVisible()).toBe(false);
-  await items.nth(0).getByText('1 new problem').click();
+  await items.nth(0).getByText('2 new problems').click();
   expect(await change.isVisible()).toBe(true);
-  const problem = items.nth(0).getByRole('listitem').filter({ hasText: 'invalid: id broken' });
+  // The reason stands once, above everybody whom it is about.
+  const problem = items.nth(0).getByRole('listitem').filter({ hasText: 'invalid: ' });
+  expect(await problem.allInnerTexts()).toEqual([
+    expect.stringMatching(/invalid: "email" holds no email address .*\sid alike, id broken/),
+  ]);
   expect(await problem.isVisible()).toBe(true);
   expect(await items.nth(0).getByRole('link', { name: 'Problems' }).count()).toBe(1);
   expect(await faultsOf(page)).toEqual([]);

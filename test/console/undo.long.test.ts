@@ -60,6 +60,12 @@ test('an operator sees the plan, confirms it with a reason, and the run is undon
   await page.getByText('an operator undid an earlier run (undo)').waitFor();
   await page.goto(`/m/world/runs/${run}`);
   await page.getByText('Undone by run').waitFor();
+  await page.goto('/m/world/runs?mode=full');
+  await page
+    .getByRole('row', { name: `${run} ` })
+    .getByText('Undone by run')
+    .waitFor();
+  await page.goto(`/m/world/runs/${run}`);
   await page.getByRole('button', { name: 'Undo what is left of it' }).waitFor();
   await page.goto('/m/world/audit?show=decisions');
   const decision = page.locator('.timeline > li').first();

@@ -50,3 +50,32 @@ test('a fast run that changed somebody counts the people subscribed again', asyn
   await fast(stage);
   expect(people()).toEqual([{ ch_news: 2 }, { ch_news: 3 }]);
 });
+
+test('runs are news that changed something, or began or ended a wait; only what is new counts', async () => {
+  const stage = await settled({ guards: { opt_out: { percent: 0, floor: 0, holdForMs: day } } });
+  const runs: string[] = [];
+  const next = async (...wishes: [id: string, news: string][]) => {
+    for (const [id, news] of wishes) edit(stage, id, { ch_news: news });
+    await stage.clock.advance(1_000);
+    const { run, status } = await stage.sync();
+    runs.push(run);
+    return status;
+  };
+  expect(await next()).toBe('done');
+  expect(await next(['1', 'no'])).toBe('held');
+  expect(await next()).toBe('held');
+  expect(await next(['2', 'no'])).toBe('held');
+  expect(await next(['1', 'yes'], ['2', 'yes'])).toBe('done');
+  expect(await next()).toBe('done');
+  const { runs: kept } = stage.snapshot;
+  const [, first, , second, last] = runs;
+  const load = kept.newest(9).at(-1)?.id;
+  const listed = kept.newest(9, { isNews: true, mode: 'full' }).map(({ id }) => id);
+  expect(listed).toEqual([last, second, first, load]);
+  const since = { since: 0, before: Number.MAX_SAFE_INTEGER, ids: '[]', count: 9 };
+  const held = kept.news(since).filter((one) => one.held > 0);
+  expect(held.map((one) => [one.id, one.held])).toEqual([
+    [second, 1],
+    [first, 1],
+  ]);
+});

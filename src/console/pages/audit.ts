@@ -122,7 +122,7 @@ function entriesOf(request: PageRequest, { snapshot, names: known }: Seen, log: 
       ${sectionsHtml([entrySection(entry, { isNamed: true, who })], reader)} ${more}
     </li>`;
   };
-  // A decision names no people: those of a plan, and those who were written to, are shown elsewhere.
+  // A decision names no people: its plan does, and so do the writes that it approved.
   const covered = ({ type, what, about, plan: whole = about }: EntryDocument): Html | '' => {
     if (type !== 'decision' || typeof about !== 'string' || typeof whole !== 'string') return '';
     const isDone = what === 'approve' && plan === undefined;

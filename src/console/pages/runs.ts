@@ -32,7 +32,7 @@ import { planForm } from './undo.ts';
 const runsPerPage = 20;
 /** More than any snapshot holds; a larger number would be none that SQLite takes. */
 const mostRuns = 1_000_000_000;
-const modes = ['full', 'fast', 'single'] as const;
+const modes = ['full', 'fast', 'single', 'undo'] as const;
 /** The stored statuses by the filter's names; a run without an end is stored as `running`. */
 const statuses: Readonly<Record<string, readonly string[]>> = {
   done: ['done'],
@@ -46,7 +46,7 @@ const hourMs = 3_600_000;
 const hours: Readonly<Record<string, number>> = { '1 h': 1, '24 h': 24, '7 d': 168 };
 
 const fields: readonly Choice[] = [
-  { ...choice('show', 'Runs', ['all']), usual: 'with changes or faults' },
+  { ...choice('show', 'Runs', ['all']), usual: 'with something new' },
   choice('since', 'In the last', Object.keys(hours)),
   { name: 'day', label: 'From', type: 'date' },
   choice('mode', 'Mode', modes),
@@ -73,7 +73,8 @@ export const runsPage: Page = {
       const since = Number.isNaN(from) ? undefined : from;
       const page = snapshot?.runs.newest(runsPerPage + 1, { ...filter, since, offset });
       const runs = listedRuns(seen, page ?? [], 1);
-      const list = runsSection(runs.slice(0, runsPerPage), { now, none });
+      const { undoneBy } = snapshot?.runs ?? {};
+      const list = runsSection(runs.slice(0, runsPerPage), { now, none, undoneBy });
       return { list, isMore: runs.length > runsPerPage };
     });
     const news = `/since?mirror=${request.mirror.config.mirror}`;

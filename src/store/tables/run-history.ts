@@ -39,7 +39,7 @@ export interface RunFilter {
   mode?: string | undefined;
   statuses?: readonly string[] | undefined;
   since?: number | undefined;
-  /** Whether only those are selected that planned a change, or did not end well. */
+  /** Whether only those are selected that changed something, failed, or began or ended a wait. */
   isNews?: boolean;
   /** How many of the newest are left out. */
   offset?: number;
@@ -47,9 +47,21 @@ export interface RunFilter {
 
 const columns =
   'id, number, mode, status, plan, started_at startedAt, ended_at endedAt, summary, asked';
-/** Whether the run was the first to plan what it holds; a plan keeps when it was made first. */
-const holdsMore = `exists (select 1 from held_plan p
-  where p.plan in (run.plan, run.summary ->> '$.heldAs') and p.at >= run.started_at)`;
+/** How many records the run was the first to hold; a plan keeps when it was made first. */
+const newlyHeld = `iif(status = 'held' and exists (select 1 from held_plan p
+    where p.plan in (run.plan, run.summary ->> '$.heldAs') and p.at >= run.started_at), (
+  select count(distinct h.key) from listed l join hold h on h.id = l.hold
+  where l.list in (run.plan, run.summary ->> '$.heldAs') and h.at >= run.started_at), 0)`;
+/** The status of the run before, of the same mode. */
+const statusBefore = `(select b.status from run b where b.number < run.number
+  and b.mode = run.mode order by b.number desc limit 1)`;
+/** Whether the run before failed for the same reasons, such as a fast one before a full one. */
+const failedAlike = `exists (select 1 from (select b.status, b.summary from run b
+    where b.number < run.number and b.mode in ('full', 'fast') order by b.number desc limit 1) b
+  where b.status = 'failed' and run.status = 'failed'
+    and b.summary ->> '$.reasons' = run.summary ->> '$.reasons')`;
+const changedSomething = `exists (
+  select 1 from change c indexed by change_by_run where c.run = run.id)`;
 const covers = `coalesce(summary ->> '$.only', @type) = @type`;
 const newestFirst = 'order by number desc, started_at desc, id desc';
 
@@ -62,8 +74,10 @@ export function runsIn(db: Statements) {
        where (@mode is null or mode = @mode)
          and (@statuses is null or status in (select value from json_each(@statuses)))
          and (@since is null or started_at >= @since)
-         and (not @isNews or status <> 'done' or exists (
-           select 1 from change c indexed by change_by_run where c.run = run.id))
+         and (not @isNews or status in ('failed', 'interrupted', 'running')
+           or iif(mode in ('full', 'fast'), coalesce(${statusBefore}, 'done'), 'done') <> status
+           or ${changedSomething} or ${newlyHeld} > 0
+           or id in (select p.run from problem p where p.class <> 'held'))
        ${newestFirst} limit @count offset @offset)
      ${newestFirst}`,
   );
@@ -101,26 +115,22 @@ export function runsIn(db: Statements) {
     },
     /**
      * Returns what is news in a time (epoch ms): the newest runs that changed something, that began
-     * to hold something (`held` records then) or to fail, and those with these ids (JSON). `times`:
+     * to hold something (`held` more records) or to fail, and those with these ids (JSON). `times`:
      * how many runs of the mode have ended like this, one after the other.
      */
     news: db.all<
       { since: number; before: number; ids: string; count: number },
       KeptRun & { held: number; times: number }
     >(
-      `select ${columns}, iif(status = 'held' and ${holdsMore}, summary ->> '$.templates.held' + (
-         select sum(value) from json_each(summary, '$.contacts.held')), 0) held, (
+      `select ${columns}, ${newlyHeld} held, (
          select count(*) from run l where l.mode = run.mode and l.number >= run.number
            and l.number < coalesce((select min(o.number) from run o where o.mode = run.mode
              and o.number > run.number and o.status <> run.status), 1e15)) times
        from run where id in (
          select id from run where started_at >= @since and (
-           status in ('failed', 'interrupted', 'running') and status is not (
-             select b.status from run b where b.number < run.number and b.mode = run.mode
-             order by b.number desc limit 1)
-           or status = 'held' and ${holdsMore}
-           or mode = 'single' and exists (
-             select 1 from change c indexed by change_by_run where c.run = run.id))
+           status in ('failed', 'interrupted', 'running') and status is not ${statusBefore}
+             and not ${failedAlike}
+           or ${newlyHeld} > 0 or mode = 'single' and ${changedSomething})
          union select run from run_figures where at >= @since and changed > 0
          union select value from json_each(@ids))
        and coalesce(ended_at, started_at) >= @since and coalesce(ended_at, started_at) < @before

@@ -26,11 +26,21 @@ import {
 /**
  * Returns the list of runs. `isVerbose`: with when they began, which their ids say too, why they
  * were full, and their requests; without, it fits 80 columns. `now`: for a browser, where the page
- * of a run has the rest.
+ * of a run has the rest. `undoneBy` returns the run that has undone a run.
  */
 export function runsSection(
   runs: readonly ListedRun[],
-  { isVerbose = false, none, now }: { isVerbose?: boolean; none: string; now?: number },
+  {
+    isVerbose = false,
+    none,
+    now,
+    undoneBy,
+  }: {
+    isVerbose?: boolean;
+    none: string;
+    now?: number;
+    undoneBy?: ((run: string) => string | undefined) | undefined;
+  },
 ): Section {
   const isPage = now !== undefined;
   const rows = runs.map((run) => {
@@ -57,7 +67,13 @@ export function runsSection(
       ...(isPage ? [] : [requests ? withCommas(requests.total) : '–']),
       what,
     ];
-    return { cells, notes: present(asked, ...notes) };
+    const undo = undoneBy?.(run.run);
+    const undone: Text | false = undo !== undefined && [
+      { strong: 'Undone' },
+      ' by ',
+      { page: `runs/${undo}`, text: `run ${undo}` },
+    ];
+    return { cells, notes: present<Text>(undone, asked, ...notes) };
   });
   const long = ['Started', 'Mode', 'Status', numbers('Took')];
   let columns = [names('Run'), 'Mode', numbers('Took'), 'Status and changes'];

@@ -10,7 +10,15 @@ import type { Snapshot } from '../../store/snapshot.ts';
 import { documentsOf, entrySection, pendingDecisions } from '../audit/entry-document.ts';
 import { classWords } from '../lookup/problem-groups.ts';
 import type { Seen } from '../lookup/seen-mirror.ts';
-import { type Item, present, type Section, type Span, spansOf, type Text } from '../sections.ts';
+import {
+  type Item,
+  listed,
+  present,
+  type Section,
+  type Span,
+  spansOf,
+  type Text,
+} from '../sections.ts';
 import { changeOf, type ListedRun, listedRuns } from './run-history.ts';
 import { changeItem, changesWords, statusWords } from './run-sections.ts';
 
@@ -52,7 +60,7 @@ export function readHappened(seen: Seen & { snapshot: Snapshot }, period: Period
     const changes = changesWords(run.changes, run.status);
     const words = present<Text>(
       run.mode === 'single' && run.askedBy?.by === 'event' && 'event',
-      !isWell && { tone, text: statusWords(run) },
+      !isWell && { tone, text: `${run.mode} run ${statusWords(run)}` },
       !isWell && run.reasons[0],
       changes !== 'none' && changes,
       held > 0 && `${withCommas(held)} await approval`,
@@ -90,6 +98,7 @@ export function readHappened(seen: Seen & { snapshot: Snapshot }, period: Period
 }
 
 const linesShown = 10;
+const problemsShown = 50;
 const minuteMs = 60_000;
 
 function changeLines({ snapshot, names }: Seen & { snapshot: Snapshot }, told: ListedRun): Item[] {
@@ -108,10 +117,18 @@ function problemLines(
   run: string,
   since: number,
 ): Item[] {
-  const found = snapshot.problems.counted.listNew(run, since, linesShown);
-  const lines = found.map(({ class: of, reason, fix, ...record }): Item => {
-    const text = [`${classWords[of]}: `, { record, name: names(record) }];
-    return { sign: '!', text, notes: [renderProblem({ reason, fix })] };
+  const found = snapshot.problems.counted.listNew(run, since, problemsShown);
+  // What tells where a record stands in the CRM tells one of these from another.
+  const causes = Map.groupBy(found, ({ class: of, reason, fix, place }) => {
+    const isPlaced = place !== null && reason.startsWith(`${place}: `);
+    const why = isPlaced ? reason.slice(place.length + 2) : reason;
+    return `${classWords[of]}: ${renderProblem({ reason: why, fix })}`;
+  });
+  const lines = [...causes].map(([text, records]): Item => {
+    const people = records.map(({ kind, key }): Span => {
+      return { record: { kind, key }, name: names({ kind, key }) };
+    });
+    return { sign: '!', text, notes: [listed(people)] };
   });
   const all = { text: { page: 'problems', text: 'Problems' }, notes: [] };
   return lines.length === 0 ? [] : [...lines, all];
