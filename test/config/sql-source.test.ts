@@ -111,7 +111,10 @@ describe('a mistake in a source of type sql', () => {
     ],
     [`${url}, query: delete from people`, 'query  is no select  → write one, and nothing else'],
     [`${both}, ca: c, allowPlain: true`, 'ca  stands beside allowPlain  → remove one'],
-    [`${both}, overlap: 0s`, 'overlap  is not a duration  → write a number from 1 and s, m, h or d: 2m'],
+    [
+      `${both}, overlap: 0s`,
+      'overlap  is not a duration  → write a number from 1 and s, m, h or d: 2m',
+    ],
     [
       `${both}, zone: Europe/Berlin`,
       'zone  is no such zone  → write UTC, or an offset such as +01:00',

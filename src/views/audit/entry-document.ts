@@ -223,7 +223,7 @@ const decided: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the people whom writes of a run are about, by their marks. Only the journal of the run
+ * Returns the people of the writes of a run, by their marks. Only the journal of the run
  * names them: of one that is not kept any more, or of very many changes, some are missing.
  */
 export function writtenPeople(
