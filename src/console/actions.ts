@@ -330,6 +330,8 @@ async function decide(acting: Acting, commands: string[][], values: FormValues):
   const others = boxesOf(values, false).map(([, part]) => channelName({ mirror }, part));
   const unticked = others.length === 0 ? [] : [`Not ticked: ${others.join(', ')}.`];
   const lines: string[] = [];
+  // Only full runs do what follows from somebody's absence.
+  let needsFull = false;
   for (const [at, argv] of commands.entries()) {
     const answer = await mirror.run(user, argv);
     const { code } = answer;
@@ -341,13 +343,16 @@ async function decide(acting: Acting, commands: string[][], values: FormValues):
     const approved = at > 0 ? 0 : (found.leftOut?.approved ?? 0);
     lines.push(...decisionLines({ ...found, rest, leftOut: { uncreated, unknown, approved } }));
     if (uncreated > 0) lines.push(...unticked);
+    needsFull ||= argv[0] === 'approve' && found.held.delete > 0;
     if (code !== 0) return saying(code, lines);
   }
+  if (commands.length > 1)
+    lines.push('A person with changes in several channels may count in both.');
   if (name !== 'approve') return saying(0, lines);
   const { due } = (await mirror.statusAndNext()).next;
-  const next = due.find(({ run }) => run === 'full' || run === 'fast');
+  const next = due.find(({ run }) => run === 'full' || (run === 'fast' && !needsFull));
   const last = next
-    ? `The next scheduled run: ${tickWords(next.run)}, ${next.at}.`
-    : 'Nothing is scheduled: “Run now”, below, starts a run.';
+    ? `The next scheduled run that does it: ${tickWords(next.run)}, ${next.at}.`
+    : `${needsFull ? 'No full run' : 'Nothing'} is scheduled: “Run now”, below, starts a run.`;
   return saying(0, [...lines, last]);
 }

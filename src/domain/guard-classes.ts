@@ -60,6 +60,8 @@ interface GuardWords {
   schema: { what: string; of: string };
   /** States what would be done to the records. The message puts their number before this text. */
   would: string;
+  /** The same if all that would be done is this operation. */
+  wouldOnly?: Readonly<Record<string, string>>;
   undone: string;
   of: string;
   /** The usual cause; `causes`: more specific causes by the reason for holding. */
@@ -99,6 +101,10 @@ export const guardClasses = table([
       },
       would:
         'missing from the CRM, deleted there, or with another address, would be deleted or opted out',
+      wouldOnly: {
+        opt_out: 'missing from the CRM, deleted there, or with another address, would be opted out',
+        delete: 'missing from the CRM, deleted there, or with another address, would be deleted',
+      },
       undone: 'would be opted out or deleted to undo a run',
       of: 'people we own',
       cause: 'often an export that lacks people',

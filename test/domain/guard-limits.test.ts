@@ -11,7 +11,7 @@ import {
   type ChangeVolume,
 } from '../../src/domain/guards/guard-limits.ts';
 import { judgeSwap, judgeWithdrawn } from '../../src/engine/judge/guard-counts.ts';
-import { explainHeld } from '../../src/engine/report/guard-text.ts';
+import { explainHeld, sayHeld } from '../../src/engine/report/guard-text.ts';
 
 const limit: Limit = { percent: 10, floor: 10 };
 
@@ -200,4 +200,13 @@ describe('the classes', () => {
       ['template', 'archive', false, 'template'],
     ]);
   });
+});
+
+test.each([
+  { ops: ['opt_out', 'opt_out'], says: /would be opted out, and/ },
+  { ops: ['delete'], says: /would be deleted, and/ },
+  { ops: ['delete', 'opt_out'], says: /would be deleted or opted out, and/ },
+  { ops: [], says: /would be deleted or opted out, and/ },
+])('of absent people, it says what would be done: $ops', ({ ops, says }) => {
+  expect(sayHeld('delete', 52, 'more than 10', { ops })).toMatch(says);
 });

@@ -36,7 +36,7 @@ export function explainHeld(
   const { guard, fresh } = volume;
   const { words } = guardRows[guard];
   const is = undoes === undefined ? 'would' : 'undone';
-  const reason = sayHeld(guard, fresh, whyOf(held, volume, limit), is);
+  const reason = sayHeld(guard, fresh, whyOf(held, volume, limit), { is });
   if (undoes !== undefined) {
     const how = approvingUndo({ undoes, plan, signs });
     return { reason, fix: `see \`crm-mirror undo ${undoes} --dry-run\`, and ${how}` };
@@ -50,15 +50,20 @@ export function explainHeld(
   return { reason, fix: `${often}; see \`crm-mirror plan\`, ${right}${anyway}` };
 }
 
-/** States how many records await approval, and why. `is`: in what words the change is named. */
+/**
+ * States how many records await approval, and why. `is`: in what words the change is named; `ops`:
+ * the changes that there are, if they are known, because deletes are often off.
+ */
 export function sayHeld(
   guard: GuardClass,
   n: number,
   why: string,
-  is: 'would' | 'undone' = 'would',
+  { is = 'would', ops = [] }: { is?: 'would' | 'undone'; ops?: readonly string[] } = {},
 ): string {
   const { recordType, words } = guardRows[guard];
-  return `${countWords(recordType, n)} ${words[is]}, and this awaits approval: ${why}`;
+  const [op = ''] = new Set(ops).size === 1 ? ops : [];
+  const would = (is === 'would' && 'wouldOnly' in words && words.wouldOnly[op]) || words[is];
+  return `${countWords(recordType, n)} ${would}, and this awaits approval: ${why}`;
 }
 
 /** States how a plan of `undo` is approved: no other run makes its changes. */

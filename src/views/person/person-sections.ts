@@ -110,11 +110,12 @@ export function headOf({
 
 function placeSections(document: PersonDocument): Section[] {
   const { crm, platform, snapshot, ledger, held, canaries = [], parked, asOf } = document;
-  const { closed = [] } = document;
-  const { problems, reports } = document;
+  const { closed = [], problems, reports, decisions } = document;
   // A refusal is shown with its tries.
   const isParked = (part: string) => parked.some(({ channel }) => channel === part);
   const others = problems.filter((one) => one.class !== 'rejected' || !isParked(one.part));
+  const isOpen = ({ guard }: (typeof held)[number]) =>
+    decisions.some((one) => one.guard === guard && one.is === 'waiting');
   const lists: [string, readonly Text[]][] = [
     ['CRM', crm.why === notAsked ? [] : crmLines(document)],
     ['Recorded', asOf === null ? recordedLines(snapshot) : []],
@@ -127,7 +128,8 @@ function placeSections(document: PersonDocument): Section[] {
         return [...where, `: ${listWords[cause] ?? cause}, ${timeWords(when)}${how}`];
       }),
     ],
-    ['Awaiting approval', heldLines(held)],
+    ['Awaiting approval', heldLines(held.filter(isOpen))],
+    ['Decided by an operator', heldLines(held.filter((one) => !isOpen(one)))],
     [
       'Windows',
       closed.map(({ class: of, opens }) => waitWords(of, 1, opens ?? 'longer than two weeks')),

@@ -172,13 +172,13 @@ export function readApprovals(
         groups.some(({ approval }) => approval !== null) ||
         [...rejected.values()].flat().some((group) => group.guard === guard);
       const { first = '' } = found;
-      const then = `when a run held them, there were ${first}; a part waits no more`;
+      const then = `when a run held them, there were ${first}; some of them no longer wait`;
       // It is undefined if no run has said why the guard withholds them.
       const reason =
         found.asked ??
         (first === '' || held.undoes !== undefined
           ? heldReason(snapshot, guard)?.reason
-          : sayHeld(guard, open, isPart ? then : first));
+          : sayHeld(guard, open, isPart ? then : first, { ops: groups.map(({ op }) => op) }));
       const kind = guardRows[guard].recordType;
       const examples = holds
         .examples({ list: held.plan, approvals: ids, guard })
@@ -399,7 +399,7 @@ export function decidedSections(
     {
       title: 'Rejected',
       aside:
-        'Nobody makes these changes until the rejection ends. After that, they await a decision again.',
+        'No run makes these changes before the rejection ends. After that, they await a decision again.',
       isList: true,
       lines: status.rejections.map(({ part, until, by, reason, ...held }) => {
         const what = isAnyLeft(held) ? heldWords(held) : 'Nothing any more';

@@ -90,6 +90,8 @@ test('an opt-in that awaits approval or was rejected is never called one to send
   const later = (await world.call('explain', rejected)).out;
   expect(later).toContain('the CRM says yes, and the opt-in was rejected by an operator.');
   expect(later).toContain('  rejected, not sent: create in ch_news\n');
+  expect(later).not.toContain('Awaiting approval');
+  expect(later).toContain('Decided by an operator');
   const recorded = (await world.call('explain', waits, '--offline')).out;
   expect(recorded).toContain('ch_news: awaits a decision: create, because the CRM says so\n');
   expect(recorded).not.toContain('unknown to');
