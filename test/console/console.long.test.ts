@@ -175,6 +175,16 @@ test('Ctrl-K goes to a mirror or a page by the beginning of its name, and to a p
   await page.waitForURL(`**${pathOf('audit')}`);
   await ask('ann@example.com');
   await page.getByRole('heading', { level: 1, name: 'ann@example.com' }).waitFor();
+  await page.keyboard.press('Control+k');
+  await page.getByRole('dialog').getByRole('link', { name: 'world' }).waitFor();
+  await page.getByLabel('Mirror, page or person').fill('audit');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`**${pathOf('audit')}`);
+  await page.keyboard.press('Control+k');
+  await page.getByLabel('Mirror, page or person').fill('ann@example.com');
+  await page.getByRole('button', { name: 'Find in all mirrors' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Found in 1 mirror' }).waitFor();
   expect(complaints).toEqual([]);
 });
 

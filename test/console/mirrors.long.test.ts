@@ -114,6 +114,7 @@ test('a search names the mirrors that it cannot look into, and counts mirrors', 
   expect(await find(ann)).toContain('cannot be read here: failed.');
   expect(await page.locator('h1').innerText()).toBe('Found in 2 mirrors');
   expect(await find('nobody@example.com')).toContain('No mirror that was searched has a record');
+  expect(await find(ann.slice(0, 2))).toMatch(/that begin like it:[^]*ann@example\.com/);
   expect(await find('#12')).toContain('Type the whole address, a CRM id or a hash');
   expect(await find('broken')).toMatch(/well: The record of the CRM .* cannot be used: /);
   await page.goto('/');

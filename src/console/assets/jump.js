@@ -41,7 +41,16 @@ if (dialog && opener) {
     event.preventDefault();
     if (!dialog.open) open();
   });
+  dialog.addEventListener('keydown', (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const stops = [field, ...list.querySelectorAll('a')];
+    const at = stops.indexOf(document.activeElement) + step;
+    stops[(at + stops.length) % stops.length].focus();
+  });
   dialog.querySelector('form').addEventListener('submit', (event) => {
+    if (event.submitter?.hasAttribute('formaction')) return;
     const begun = places.filter((place) => nameOf(place).startsWith(word()));
     const [place = begun.length === 1 && begun[0]] = begun.filter((one) => nameOf(one) === word());
     if (!place) return;

@@ -125,7 +125,11 @@ export async function showMirrors(
       <div id="mirrors" data-refresh="10">
         ${tiles([[named.length, 'All', link(''), state === ''], ...counts])}
         ${sectionsHtml(sections, { pageLink, forms })}
-      </div>`,
+      </div>
+      <p class="quiet">
+        Last proof: when the last full run began that ended well. The platform equalled the CRM
+        then.
+      </p>`,
   });
 }
 
@@ -170,6 +174,7 @@ export async function findInMirrors(
   const user = { name: '', role: 'viewer', seesAddresses: false, ...visitor } as const;
   let hint = '';
   const found: Html[][] = [];
+  const begun: Html[][] = [];
   const unread = await readEach(mirrors, clock, async (mirror) =>
     mirror.read(user, async (seen) => {
       const { keys, none = '', ...is } = await findPeople(seen, who, user);
@@ -177,18 +182,25 @@ export async function findInMirrors(
       const item = (about: Html) => html`<li>${mirror.config.mirror}: ${about}</li>`;
       if (is.isMalformed) hint = none;
       if (is.isUnusable) found.push([item(prose(none))]);
-      else if (snapshot && is.isExact && keys.length > 0) {
+      else if (snapshot && keys.length > 0) {
         const people = keys.map((key) => {
           const href = personLink({ mirror }, snapshot, key);
           return item(html`<a href="${href}">${names({ kind: 'contact', key })}</a>`);
         });
-        found.push(people);
+        (is.isExact ? found : begun).push(people);
       }
     }),
   );
   const those = unread.length === 0 ? '' : 'that was searched ';
   const nobody = `No mirror ${those}has a record of this person.`;
-  const none = html`<p class="flash">${hint === '' ? nobody : hint}</p>`;
+  const whole = user.seesAddresses ? '' : ' Type the whole address, a CRM id or a hash.';
+  const none =
+    begun.length > 0
+      ? html`<p>Nobody has exactly this. The first addresses that begin like it:</p>
+          <ul>
+            ${begun}
+          </ul>`
+      : html`<p class="flash">${hint === '' ? nobody + whole : hint}</p>`;
   const list = html`<ul>
     ${found}
   </ul>`;

@@ -87,7 +87,7 @@ function stateSection(request: PageRequest, seen: Standing): Html {
   const proven =
     age === null
       ? `No full run has ended well yet${firstLoad ? `: ${stoppedWords(firstLoad)}` : ''}.`
-      : `The last complete run began ${range(age)} ago.`;
+      : `The last complete run began ${range(age)} ago: the platform equalled the CRM then.`;
   const canaries = (status.canaries ?? []).map(
     (one) => html`<p class="quiet">${prose(canaryWords(one))}.</p>`,
   );

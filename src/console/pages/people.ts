@@ -35,7 +35,12 @@ export const peoplePage: Page = {
       const { keys, isExact = false, none } = await findPeople(seen, who, request.user);
       const [only, ...others] = keys;
       const { snapshot, names } = seen;
-      if (!snapshot || only === undefined) return html`<p class="flash">${prose(none ?? '')}</p>`;
+      if (!snapshot || only === undefined)
+        return html`<p class="flash">${prose(none ?? '')}</p>
+          <form method="post" action="/people">
+            <input type="hidden" name="who" value="${who.slice(0, 300)}" />
+            <button class="second">Search all mirrors</button>
+          </form>`;
       if (others.length === 0 && isExact) return { to: personLink(request, snapshot, only) };
       const what = isExact
         ? 'Several people have this CRM id:'

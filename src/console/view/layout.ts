@@ -58,6 +58,7 @@ function jumpDialog(mirror: SentPage['mirror']): Html {
         ${textField('Mirror, page or person', { name: 'who', example })}
         <ul></ul>
         <button class="second">Go</button>
+        ${mirror && html`<button class="second" formaction="/people">Find in all mirrors</button>`}
       </form>
     </dialog>`;
 }
