@@ -45,6 +45,8 @@ const moment = z.object({
   share: z.number().nullable(),
   perSecond: z.number().nullable(),
   leftMs: z.number().nullable(),
+  /** How long until the rate limits let more of it be sent. */
+  waitMs: z.number().nullable(),
   /** The rate limit of the route that takes longest. */
   limit: z.object({ route: z.string(), limit: z.number(), windowMs: z.number() }).nullable(),
 });
@@ -105,6 +107,9 @@ export function createMeter({ clock, limits, reserve }: Pace, before: Applied = 
       const slowest = routes.find(({ route }) => route.startsWith(`${one.kind}s.`));
       const { route = '', limit = null, windowMs = null } = slowest ?? {};
       const isKnown = limit !== null && windowMs !== null;
+      const waits = Object.entries(seen.limits).map(([of, { waitMs = 0 }]) =>
+        of.startsWith(`${one.kind}s.`) ? waitMs : 0,
+      );
       const { stage: phase, kind, of, sinceMs, atMs } = one;
       const past = known ? (before.get(kind) ?? 0) : 0;
       const done = one.done + past;
@@ -123,6 +128,7 @@ export function createMeter({ clock, limits, reserve }: Pace, before: Applied = 
         share: one.share ?? (total === null || total === 0 ? null : done / total),
         perSecond: perSecond && Math.min(perSecond, most),
         leftMs: estimateLeft(one, nowMs, rest),
+        waitMs: Math.max(0, ...waits) || null,
         quietMs: nowMs - atMs,
         limit: isKnown ? { route, limit, windowMs } : null,
       };
@@ -161,7 +167,7 @@ export function progressForms(
   now: number,
   clock = timeOfDay,
 ): [string, ...string[]] {
-  const { phase, kind, perSecond, leftMs, quietMs } = measured;
+  const { phase, kind, perSecond, leftMs, quietMs, waitMs } = measured;
   const reading = kind === 'contact' ? 'reading the CRM' : `reading the ${kind}s`;
   const phases: Readonly<Record<string, string>> = { reading, listing: 'listing the platform' };
   const isAsking = phase === 'asking';
@@ -178,7 +184,11 @@ export function progressForms(
   const whoms: Readonly<Record<string, string>> = { reading: ' for the CRM', deciding: '' };
   const whom = whoms[phase] ?? ' for the platform';
   const quietFor = lasting(Math.floor(quietMs / 1000) * 1000);
-  const quiet = isQuiet ? [`waiting ${quietFor}${whom}`] : [];
+  const waits =
+    waitMs === null || phase === 'reading'
+      ? `has waited ${quietFor}${whom}`
+      : `the rate limit is used up, sends again in ${lasting(waitMs)}`;
+  const quiet = isQuiet ? [waits] : [];
   return [
     [count, ...rate, ...left, ...end, ...quiet].join(', '),
     [count, ...left, ...end].join(', '),
@@ -315,6 +325,7 @@ const beginning: Moment = {
   share: null,
   perSecond: null,
   leftMs: null,
+  waitMs: null,
   limit: null,
 };
 

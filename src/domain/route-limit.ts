@@ -12,6 +12,8 @@ export interface RouteLimit extends StatedLimit {
   left: number | undefined;
   /** The share of the limit that other programs used in this window or the previous one, 0 to 1. */
   others: number;
+  /** How long, in milliseconds, until a request that waits may leave; undefined if none has to. */
+  waitMs?: number;
 }
 
 /** Says what of a limit everybody has used, such as: 27 of 30 (90 %), 3 left to others */

@@ -52,7 +52,7 @@ test('the line shows every second how long it still waits', async () => {
   expect(lines.length).toBe(before + 45);
   expect(lines.at(-1)).toBe(
     'applying: 30 of 10,000 contact changes, 0.5/s, 5 h 33 min left, done at about 05:33 UTC, ' +
-      'waiting 45 s for the platform',
+      'has waited 45 s for the platform',
   );
   line.close();
   await clock.advance(5000);
@@ -80,7 +80,7 @@ test('the remaining time counts down to the next window in the last windows', as
   applied(enrolments - 9);
   expect(lines.at(-1)).toMatch(/, 60 s left$/);
   await clock.advance(49_500);
-  expect(lines.at(-1)).toMatch(/, 11 s left, waiting 49 s for the platform$/);
+  expect(lines.at(-1)).toMatch(/, 11 s left, has waited 49 s for the platform$/);
   line.close();
 });
 
@@ -120,7 +120,7 @@ test('unfinished changes are shown, and the size of the plan before the first an
   line.foresees(forecast(needs, { limits, reserve: 0, readMs: 0 }));
   line.progress({ stage: 'applying', kind: 'template', done: 2, of: 2 });
   await clock.advance(3000);
-  expect(lines.at(-1)).toBe('applying: 0 of 40 contact changes, waiting 3 s for the platform');
+  expect(lines.at(-1)).toBe('applying: 0 of 40 contact changes, has waited 3 s for the platform');
   line.close();
 });
 
@@ -158,7 +158,7 @@ test('without a terminal a line is printed every ten seconds', async () => {
   expect(lines).toEqual(['reading the CRM: 120,000 rows (48 %), 12,000/s, 11 s left']);
   await clock.advance(10_000);
   expect(lines[1]).toBe(
-    'reading the CRM: 120,000 rows (48 %), 6,000/s, 22 s left, waiting 10 s for the CRM',
+    'reading the CRM: 120,000 rows (48 %), 6,000/s, 22 s left, has waited 10 s for the CRM',
   );
   line.close();
   await clock.advance(20_000);
@@ -188,14 +188,27 @@ test.each<[string, Partial<Measured>, string]>([
   ['a long rest ends by the clock', { leftMs: 3_600_000 }, ', 1 h left, done at about 01:00 UTC'],
   ['a short one does not', { leftMs: 30_000 }, ', 30 s left'],
   ['what should be over has no rest', { leftMs: 0 }, ''],
-  ['the platform is waited for', { quietMs: 44_000 }, ', waiting 44 s for the platform'],
+  [
+    'the next window is waited for',
+    { quietMs: 44_000, waitMs: 16_000 },
+    ', the rate limit is used up, sends again in 16 s',
+  ],
+  ['the platform is waited for', { quietMs: 44_000 }, ', has waited 44 s for the platform'],
   [
     'nothing is left, and it waits',
     { leftMs: 0, quietMs: 3_000 },
-    ', waiting 3 s for the platform',
+    ', has waited 3 s for the platform',
   ],
 ])('%s', (_, news, words) => {
-  const still = { total: 2, share: 0.5, perSecond: null, leftMs: null, quietMs: 0, limit: null };
+  const still = {
+    total: 2,
+    share: 0.5,
+    perSecond: null,
+    leftMs: null,
+    quietMs: 0,
+    limit: null,
+    waitMs: null,
+  };
   const measured = { phase: 'listing', kind: 'contact', done: 1, ...still, ...news } as const;
   expect(progressForms(measured, 0)[0]).toBe(`listing the platform: 1 of 2 contacts${words}`);
 });

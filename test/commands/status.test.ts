@@ -324,6 +324,7 @@ describe('status', () => {
       share: 0,
       perSecond: null,
       leftMs: null,
+      waitMs: null,
       limit: null,
     });
     expect((await world.call('status')).out).toMatch(
@@ -419,7 +420,7 @@ test('names the process of a run with --verbose only', () => {
   const at = '2026-11-23T03:00:00Z';
   const about = { mode: 'full', command: 'sync', pid: 4711, since: at, at } as const;
   const measured = { phase: 'applying', kind: 'contact', done: 1, total: 2 } as const;
-  const rest = { share: 0.5, perSecond: null, leftMs: null, limit: null };
+  const rest = { share: 0.5, perSecond: null, leftMs: null, waitMs: null, limit: null };
   const running = { ...about, ...measured, ...rest };
   const line = `since ${at}: applying: 1 of 2 contact changes`;
   expect(progressWords({ at, running }, true)).toBe(

@@ -80,6 +80,7 @@ export function createGate(options: GateOptions): Gate {
       refused: 0,
       asking: false,
       timer: undefined,
+      wakesMs: 0,
     };
     routes.set(name, route);
     return route;
@@ -113,7 +114,11 @@ export function createGate(options: GateOptions): Gate {
       byRoute: each(({ sent }) => sent),
       rateLimited: sum(({ refused }) => refused),
     }),
-    limits: () => each(({ budget }) => budget.limit()),
+    limits: () =>
+      each(({ budget, timer, wakesMs }) => {
+        const waitMs = Math.max(0, wakesMs - clock.monotonic());
+        return { ...budget.limit(), ...(timer && { waitMs }) };
+      }),
     platformNow: () => {
       const { epochMs } = platform;
       return epochMs === undefined ? undefined : Math.floor(epochMs + clock.monotonic());
@@ -168,6 +173,8 @@ interface Route {
   asking: boolean;
   /** Runs while a request is waiting and none may leave. */
   timer: AbortController | undefined;
+  /** When that is, in monotonic milliseconds. */
+  wakesMs: number;
 }
 
 interface Entry {
@@ -203,6 +210,7 @@ function pump(route: Route): void {
       if (waitMs === Number.POSITIVE_INFINITY) return;
       const timer = new AbortController();
       route.timer = timer;
+      route.wakesMs = nowMs + waitMs;
       const wake = () => {
         if (route.timer === timer) ask(route);
       };

@@ -464,10 +464,14 @@ function tellWaiting({ runs, meta }: Snapshot, { config: { windows, schedule }, 
 function tellProgress(snapshot: Snapshot, { leased, now }: Seen) {
   const found = runInProgress(snapshot, leased);
   if (!found) return null;
-  const { token: _, since, at, leftMs, ...rest } = found;
-  const left = Math.round((leftMs ?? 0) - Math.max(0, now - at));
+  const { token: _, since, at, leftMs, waitMs, ...rest } = found;
+  const still = (ms: number | null): number | null => {
+    const left = Math.round((ms ?? 0) - Math.max(0, now - at));
+    return left > 0 ? left : null;
+  };
+  const left = { leftMs: still(leftMs), waitMs: still(waitMs) };
   // `since` is the start of the run, and `at` the time of these figures.
-  return { ...rest, leftMs: left > 0 ? left : null, since: instant(since), at: instant(at) };
+  return { ...rest, ...left, since: instant(since), at: instant(at) };
 }
 
 function oldest(of: readonly { since: number | null }[]): string | null {

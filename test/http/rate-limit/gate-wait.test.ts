@@ -38,8 +38,12 @@ describe('the timer', () => {
     const waiting = [1, 2, 3, 4].map(() => through(gate, async () => ok));
     await clock.advance(1000);
     expect(armed.count).toBe(1);
+    const { waitMs = 0 } = gate.limits()['route'] ?? {};
+    await clock.advance(5000);
+    expect(gate.limits()['route']?.waitMs).toBe(waitMs - 5000);
     await clock.run(Promise.all(waiting));
     expect(clock.monotonic()).toBeGreaterThan(59_000);
+    expect(gate.limits()['route']).not.toHaveProperty('waitMs');
     await clock.advance(0);
     expect(armed.count).toBe(0);
   });
