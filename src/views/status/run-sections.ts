@@ -223,7 +223,9 @@ export function changesWords(changes: ToldChanges, status: string): string {
       const counts = new Map<string, number>();
       for (const [state, n] of Object.entries(states)) {
         const outcome = state === 'acked' ? done : outcomeWords(state, status);
-        counts.set(outcome, (counts.get(outcome) ?? 0) + n);
+        // The second step of a creation is no change of its own.
+        const created = op === 'complete' ? (of['create']?.[state] ?? 0) : 0;
+        if (n > created) counts.set(outcome, (counts.get(outcome) ?? 0) + n - created);
       }
       for (const [outcome, n] of counts) {
         const number = kind === 'template' ? counted(n, 'template') : withCommas(n);

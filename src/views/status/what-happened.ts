@@ -118,11 +118,10 @@ function problemLines(
   since: number,
 ): Item[] {
   const found = snapshot.problems.counted.listNew(run, since, problemsShown);
-  // What tells where a record stands in the CRM tells one of these from another.
-  const causes = Map.groupBy(found, ({ class: of, reason, fix, place }) => {
-    const isPlaced = place !== null && reason.startsWith(`${place}: `);
-    const why = isPlaced ? reason.slice(place.length + 2) : reason;
-    return `${classWords[of]}: ${renderProblem({ reason: why, fix })}`;
+  // A reason names the place of its record in the CRM, which tells it from another one.
+  const causes = Map.groupBy(found, ({ class: of, about, option, reason, fix }) => {
+    const why = option === null ? about : `${option}: ${about}`;
+    return `${classWords[of]}: ${renderProblem({ reason: about === '' ? reason : why, fix })}`;
   });
   const lines = [...causes].map(([text, records]): Item => {
     const people = records.map(({ kind, key }): Span => {

@@ -23,6 +23,15 @@ test('a title counts subscriptions, and the people in the lines below', () => {
 });
 
 test.each([
+  // Some templates are created in two steps.
+  [{ create: { acked: 4 }, complete: { acked: 4 } }, '4 templates created'],
+  [{ create: { acked: 1 }, complete: { acked: 3 } }, '1 template created, 2 templates completed'],
+  [{ create: { acked: 1 }, update: { acked: 3 } }, '1 template created, 3 templates updated'],
+])('the list of runs counts a template that was created once: %j', (templates, words) => {
+  expect(changesWords({ contacts: {}, templates }, 'done')).toBe(words);
+});
+
+test.each([
   ['done', '3 opted in; not sent: 2 opt in; no longer right and not sent: 20 opt in'],
   ['running', '3 opted in; still to send: 2 opt in; no longer right and not sent: 20 opt in'],
   // What a run has left is planned, and stale from the next run on, which plans it again.
