@@ -91,7 +91,7 @@ export function logRequests(
  * The time that an answer states tells whether the clock of this machine is right.
  */
 export function watchedTransport(
-  { url, timeoutMs }: Config['platform'],
+  { url, timeoutMs, apiKeyFile }: Config['platform'],
   outages: OutageNotes,
 ): NonNullable<PlatformOptions['transport']> {
   const { send, close } = createSend({ url, timeoutMs, userAgent: 'crm-mirror' });
@@ -106,7 +106,8 @@ export function watchedTransport(
     }
     outages.works('platform');
     if (status === 401) {
-      const fix = 'write a valid key where platform.apiKey is read from, and run `crm-mirror sync`';
+      const place = apiKeyFile ? `into ${apiKeyFile}` : 'where platform.apiKey is read from';
+      const fix = `write a valid key ${place}, and run \`crm-mirror sync\``;
       outages.failed('key', { reason: `${host} answers 401`, fix }, 'surely');
     } else if (status < 300) outages.works('key');
   };

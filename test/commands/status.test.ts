@@ -183,6 +183,15 @@ describe('status', () => {
     expect(await attentionOf(world)).toEqual(['paused']);
   });
 
+  test('a pause stands before the runs that failed or are overdue, and nothing is next', async () => {
+    const world = await mirrored();
+    refusing(world, 403);
+    await world.call('sync');
+    await world.call('pause', '--reason', 'the export is being repaired');
+    expect(await attentionOf(world)).toEqual(['paused', 'run_failed']);
+    expect((await world.call('status')).out).toMatch(/^ *next +nothing, while it is paused$/m);
+  });
+
   test('a run in progress hides no failure', async () => {
     const world = await mirrored();
     await world.call('sync');

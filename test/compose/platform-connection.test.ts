@@ -4,7 +4,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { watchedTransport } from '../../src/compose/platform-connection.ts';
 import { freePort } from '../support/waiting.ts';
 
-async function told(status: number | undefined, aheadMs = 0): Promise<string[]> {
+/** `fixes`: what is to be done about it. */
+async function told(status: number | undefined, aheadMs = 0, fixes: string[] = []) {
   const port = await freePort();
   const date = new Date(Date.now() + aheadMs).toUTCString();
   const server = createServer((_request, response) =>
@@ -19,10 +20,13 @@ async function told(status: number | undefined, aheadMs = 0): Promise<string[]> 
       apiKey: 'k',
       reserve: 0,
       allowHttp: true,
-      apiKeyFile: undefined,
+      apiKeyFile: '/run/secrets/key',
     },
     {
-      failed: (part, _, how) => void noted.push(`${part} fails ${how}`),
+      failed(part, { fix = '' }, how) {
+        noted.push(`${part} fails ${how}`);
+        fixes.push(fix);
+      },
       works: (part) => void noted.push(`${part} works`),
     },
   );
@@ -43,6 +47,12 @@ test.each([
   ['a limit', 429, ['clock works', 'platform works']],
 ])('%s', async (_, status, expected) => {
   expect(await told(status)).toEqual(expected);
+});
+
+test('the remedy of a refused key names the file that it is read from', async () => {
+  const fixes: string[] = [];
+  await told(401, 0, fixes);
+  expect(fixes.at(-1)).toBe('write a valid key into /run/secrets/key, and run `crm-mirror sync`');
 });
 
 test.each([

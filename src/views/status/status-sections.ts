@@ -143,7 +143,7 @@ function named(name: string, values: readonly string[]): Fact[] {
 }
 
 function runFacts(standing: CurrentStatus, next: NextRuns, isVerbose: boolean): Fact[] {
-  const { at, proven, lastRuns, lease, running, worker } = standing;
+  const { at, proven, lastRuns, lease, running, worker, paused } = standing;
   const runWords = (run: ToldRun | null): Text => {
     if (!run) return quiet('none is recorded');
     const took = run.ms === null ? '' : `, took ${tookWords(run)}`;
@@ -156,7 +156,8 @@ function runFacts(standing: CurrentStatus, next: NextRuns, isVerbose: boolean): 
     complete = `${age} (${isVerbose ? `${run}, ` : ''}began ${startedAt})`;
   }
   let due = next.due.map((one) => `${tickWords(one.run)} ${one.at}`).join(', ');
-  if (next.unknown !== undefined) due = `unknown: ${next.unknown}`;
+  if (paused) due = 'nothing, while it is paused';
+  else if (next.unknown !== undefined) due = `unknown: ${next.unknown}`;
   else if (due === '') {
     const isServed = worker?.is === 'alive';
     due = isServed ? 'nothing is scheduled' : 'nothing: no worker serves this mirror';
