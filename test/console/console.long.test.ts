@@ -65,6 +65,17 @@ test('an operator stops the run in progress with a pause', async () => {
   await begun;
   await page.goto(pathOf(''));
   await page.locator('summary', { hasText: 'Pause' }).click();
+  for (const width of [1100, 1280]) {
+    await page.setViewportSize({ width, height: 800 });
+    // Neither the open form nor a long text takes the room of the state, or leaves its tile.
+    const narrow = await page.locator('[data-live]').evaluate((area) => {
+      const state = area.querySelector('#state')?.clientWidth ?? 0;
+      const tiles = [...area.querySelectorAll('.tile')];
+      const spilt = tiles.filter((tile) => tile.scrollWidth > tile.clientWidth);
+      return [state < 0.49 * area.clientWidth, spilt.length];
+    });
+    expect([width, ...narrow]).toEqual([width, false, 0]);
+  }
   await page.getByLabel('Reason').fill('the wrong export');
   await page.getByRole('button', { name: 'Pause and stop the run' }).click();
   expect((await run).code).toBe(143);
