@@ -194,21 +194,21 @@ describe('a merged range', () => {
       ['B2:B4'],
       '1 no a|2 no b|3 no c|4  d',
     ],
-    ['across', ['id x y', '1 no .', '2 . .'], ['B2:C2'], '1 no no|2  '],
-    ['both', ['id x y', '1 no .', '2 . _', '3 . .'], ['B2:C3'], '1 no no|2 no no|3  '],
+    ['not across', ['id x y', '1 no .', '2 . .'], ['B2:C2'], '1 no |2  '],
+    ['both', ['id x y', '1 no .', '2 . _', '3 . .'], ['B2:C3'], '1 no |2 no |3  '],
     [
       'two',
       ['id x y', '1 a .', '2 . .', '3 b c', '4 . .'],
       ['B2:B3', 'B4:C5'],
-      '1 a |2 a |3 b b|4 b b',
+      '1 a |2 a |3 b c|4 b ',
     ],
-    ['what a cell hides', ['id x', '1 no', '2 yes'], ['B2:B3'], '1 no|2 no'],
+    ['not over a value', ['id x', '1 yes', '2 no', '3 .'], ['B2:B4'], '1 yes|2 no|3 yes'],
     ['an empty first cell', ['id x', '1 .', '2 yes'], ['B2:B3'], '1 |2 yes'],
     ['a row without cells', ['id x', '1 no', '_', '3 .'], ['B2:B4'], '1 no|3 no'],
     ['a heading', ['id x y', 'Members . .', '1 no a'], ['A2:C2'], 'Members  |1 no a'],
     ['the header and a title', ['Title . .', 'id x y', '. b c'], ['A1:C1', 'A2:A3'], ' b c'],
     ['beyond the header', ['id x', '1 no', '2 .'], ['B2:XFD1048576'], '1 no|2 no'],
-  ])('has the value of its first cell: %s', async (_, rows, ranges, expected) => {
+  ])('gives its value to empty cells below: %s', async (_, rows, ranges, expected) => {
     expect((await readMerged(merged(tableOf(...rows), ...ranges))).join('|')).toBe(expected);
   });
 

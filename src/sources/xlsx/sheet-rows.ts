@@ -73,20 +73,20 @@ const MOST_MERGED = 500_000;
 
 /** Reads the merged ranges by the number of their first row; columns are counted from 0. */
 export function mergeReader() {
-  const ranges = new Map<number, { left: number; right: number; bottom: number }[]>();
+  const ranges = new Map<number, { left: number; bottom: number }[]>();
   let count = 0;
   return {
     ranges,
     isFull: () => count > MOST_MERGED,
     opened(name: string, { ref = '' }: Attributes): void {
       const [first = '', last = ''] = name === 'mergeCell' ? ref.split(':') : [];
-      const [left, right] = [parseColumn(first), parseColumn(last)];
-      if (left === undefined || right === undefined) return;
+      const left = parseColumn(first);
+      if (left === undefined || parseColumn(last) === undefined) return;
       count += 1;
       if (count > MOST_MERGED) throw new XmlFault('holds more than 500,000 merged cells');
       const [top = 0, bottom = 0] = ref.match(/\d+/g)?.map(Number) ?? [];
       const row = ranges.get(top) ?? [];
-      row.push({ left, right, bottom });
+      row.push({ left, bottom });
       ranges.set(top, row);
     },
     closed: () => true,
@@ -94,24 +94,19 @@ export function mergeReader() {
 }
 
 /**
- * Returns a function that gives each cell of a merged range the value of the first, as one sees it,
- * in rows below the header. Across, not in a row with one text: that is a heading.
+ * Returns a function that gives empty cells below the first of a merged range its value, in rows
+ * below the header. The cells beside it stay empty: a "yes" may be meant for the first column only.
  */
 export function unmerging(ranges: ReturnType<typeof mergeReader>['ranges']) {
   const above = new Map<number, { value: string | Flaw; bottom: number }>();
-  return ({ number, cells }: SheetRow, width: number): void => {
+  return ({ number, cells }: SheetRow): void => {
     for (const [at, { value, bottom }] of above) {
-      if (number <= bottom) cells[at] = value;
+      if (number <= bottom) cells[at] ??= value;
       else above.delete(at);
     }
-    const isHeading = Object.keys(cells).length === 1;
-    for (const { left, right, bottom } of ranges.get(number) ?? []) {
+    for (const { left, bottom } of ranges.get(number) ?? []) {
       const value = cells[left];
-      if (value === undefined) continue;
-      for (let at = left; at <= (isHeading ? left : Math.min(right, width - 1)); at += 1) {
-        cells[at] = value;
-        above.set(at, { value, bottom });
-      }
+      if (value !== undefined) above.set(left, { value, bottom });
     }
   };
 }

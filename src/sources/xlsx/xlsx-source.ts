@@ -93,7 +93,7 @@ async function* readRecords(
     const rows = sheet.rows.take();
     for (const row of rows) {
       if (columns) {
-        unmerge(row, columns.width);
+        unmerge(row);
         const isWide = row.cells.length > columns.width;
         const own = isWide ? columnsUnder(header, row.cells.length) : columns;
         group.push(toRecord(row, own, fields, tally));
