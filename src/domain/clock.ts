@@ -28,9 +28,9 @@ export function passedByBoth({ at, platformAt }: BothTimes): number {
   return platformAt === null ? at : Math.min(at, platformAt + sameClockMs);
 }
 
-/** Returns the time after which everything is in the future: by both clocks, or far by one. */
+/** Returns when the future begins for certain: by both clocks, or an hour after the platform's. */
 export function certainFuture({ at, platformAt }: BothTimes): number {
-  return platformAt === null ? at : Math.min(Math.max(at, platformAt), platformAt + toleratedMs);
+  return platformAt === null ? at : Math.min(Math.max(at, platformAt), platformAt + apartMs);
 }
 
 /** Returns a number in [0, 1). It is passed as a parameter, like the clock. */

@@ -48,6 +48,7 @@ import {
   onlyKey,
   type RunOptions,
 } from './context/mirror-context.ts';
+import { learnTime } from './context/platform-knowledge.ts';
 import { writeAuditLog } from './context/run-context.ts';
 import {
   type Findings,
@@ -68,8 +69,8 @@ import {
   observePerson,
   passOver,
   proveListing,
-  sayUnproven,
   readReset,
+  sayUnproven,
   sortListed,
 } from './observe/observe-platform.ts';
 import { commitPlan, storeStated, yielding } from './decide/commit-plan.ts';
@@ -116,9 +117,6 @@ async function work(found: RunResults): Promise<void> {
   const { options, breaker } = found;
   const { writes, stop } = options;
   await recoverEarlier(found);
-  const { run: begun } = found;
-  if (found.parts.contacts?.datesConsent && begun.platformNow() === undefined)
-    await begun.askPlatformTime();
   if (!isRecord(options.mode)) await readSources(found);
   await observe(found);
   for (let round = 1; await plan(found, round); round += 1) {
@@ -171,6 +169,7 @@ async function recoverEarlier(found: RunResults): Promise<void> {
   }
   if (isAboutAll) sayAsking(found);
   found.notes.push(...(await bindAccount(found.run, mirror.account)));
+  if (found.parts.contacts?.countsLaterConsent) await learnTime(found.run);
   await lockPerson(found);
   if (writes) await recoverAll(found, { toBeListed: isAboutAll && mode !== 'fast' });
 }

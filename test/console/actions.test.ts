@@ -16,6 +16,7 @@ const harmless = [
 const questions = [
   'POST /m/:mirror/people/:id/now',
   'POST /m/:mirror/people/:id/signed.html',
+  'POST /m/:mirror/templates',
   'POST /m/:mirror/templates/:id',
 ];
 

@@ -28,6 +28,7 @@ const read = (at: number, said: number, future = at): DesiredRow =>
   contactDesire(
     { ...fields, consentAt: 'said' },
     () => at,
+    () => at,
     () => future,
   )(
     { id: '1', email: ANN, newsletter: 'yes', product: '', said: new Date(said).toISOString() },

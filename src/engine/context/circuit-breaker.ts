@@ -9,6 +9,7 @@
  *   5 unknown addresses in one channel, and no success there  → that channel stops
  *   over 40 % of at least 20 attempts rejected (409s aside)   → everything but opt-outs stops
  *   5 requests in a row without a usable response             → the run stops
+ *   20 readings in a row refused, each for its record         → their route stops
  */
 import { isStatedOptOut, type Change, type Op } from '../../domain/change.ts';
 import { type Problem, Rejected } from '../../domain/errors.ts';
@@ -49,7 +50,7 @@ export function createCircuitBreaker() {
   const stops = new Map<string, Problem>();
   const strangers = new Map<string, number>();
   const proven = new Set<string>();
-  let [silence, attempted, rejected] = [0, 0, 0];
+  let [silence, unread, attempted, rejected] = [0, 0, 0, 0];
   let lastUnsent: string | undefined;
 
   function stop(scope: string, why: { reason: string; fix?: string }): void {
@@ -84,6 +85,7 @@ export function createCircuitBreaker() {
       op !== 'opt_out' && stops.has(routesOf[kind].look(op)),
     note(change: Change, outcome: SendOutcome): void {
       const part = partOf(change);
+      if (!['held', 'unsent'].includes(outcome.is)) unread = 0;
       if (outcome.is === 'held' || outcome.is === 'stale') return;
       if (outcome.is === 'unsent') lastUnsent = outcome.why;
       if (outcome.is === 'unknown' || (outcome.is === 'unsent' && !outcome.isAnswered)) {
@@ -94,7 +96,12 @@ export function createCircuitBreaker() {
         return;
       }
       silence = 0;
-      if (outcome.is === 'unsent') return;
+      if (outcome.is === 'unsent') {
+        unread += 1;
+        const reason = `the platform refused ${unread} readings in a row, the last: ${outcome.why}`;
+        if (unread >= attemptsAtLeast) stop(routesOf[change.kind].look(change.op), { reason });
+        return;
+      }
       if (outcome.is === 'acked') {
         attempted += 1;
         if (change.op === 'create') proven.add(part);

@@ -106,7 +106,7 @@ export function nowByKnown(clocks: StoredClocks): BothTimes {
   return { at, platformAt: aheadMs === null ? null : Math.floor(at - aheadMs) };
 }
 
-/** Returns what tells the same, and reads the stored difference once. */
+/** Returns a function that tells the time as `nowByKnown` does; reads the snapshot only once. */
 export function timesBy({ clock, platformNow, snapshot }: StoredClocks): () => BothTimes {
   const aheadMs = storedDifference(snapshot.meta)?.aheadMs;
   return () => {
@@ -166,9 +166,14 @@ export function askOnce({ contacts }: AccountReads, signal: AbortSignal) {
   return async (): Promise<void> => (asked ??= ask());
 }
 
+type AskingClocks = StoredClocks & { askPlatformTime(): Promise<void> };
+
 /** Asks the platform for its time again if the clocks seem to differ. */
-export async function confirmDifference(
-  run: Parameters<typeof aheadOf>[0] & { askPlatformTime(): Promise<void> },
-): Promise<void> {
+export async function confirmDifference(run: AskingClocks): Promise<void> {
   if (isTold(aheadOf(run))) await run.askPlatformTime();
+}
+
+/** Asks the platform for its time unless it is known, and the clocks agree. */
+export async function learnTime(run: AskingClocks): Promise<void> {
+  if (run.platformNow() === undefined || isTold(aheadOf(run))) await run.askPlatformTime();
 }

@@ -65,12 +65,13 @@ export function connectContacts({
     fields: fieldNames(fields),
     channels,
     absence,
-    datesConsent: fields.consentAt !== undefined && policy.resubscribe === 'newer',
+    countsLaterConsent: fields.consentAt !== undefined && policy.resubscribe === 'newer',
     decidesAbsent: policy.absent === 'opt_out' || absence.deletes !== 'off',
     optOuts: outsOf(channels, policy),
     departures: listDepartures(access),
     desire: contactDesire(
       fields,
+      () => times().at,
       () => passedByBoth(times()),
       () => certainFuture(times()),
     ),
@@ -279,7 +280,8 @@ async function recover(access: ReadAccess, change: Change, asked: Recovery): Pro
   if (alone && op === 'opt_in' && alone.value.channels[part] === 'opt_out') {
     const shown = before(change, recorded);
     const { changed } = alone.value;
-    const isSame = changed !== undefined && shown?.changed === changed;
+    // What is recorded of it may be newer than the request.
+    const isSame = changed !== undefined && change.before === JSON.stringify(changed);
     if (isSame && facts.enrolmentMoves === true) return stale(rows, 'did not happen');
     const doubtful = facts.namesAll !== false || shown?.channels[part] === 'opt_out';
     return acked({ id: alone.id, observed: alone, undone: true, doubtful });

@@ -143,7 +143,7 @@ export interface Contacts {
   /** Returns a CRM record in canonical form, with `invalid` set if unusable. Never throws. */
   desire(value: Record<string, unknown>, place: string): DesiredRow;
   /** Whether a later consent counts, so that a wrong clock could opt somebody in. */
-  datesConsent: boolean;
+  countsLaterConsent: boolean;
   list(query: ListingPage, signal: AbortSignal): Promise<Page>;
   /** Reads what the platform shows for a person's address, and under the recorded id. */
   read(

@@ -41,7 +41,8 @@ export interface JournalTally extends ChangeTally {
   further: number;
 }
 
-const columns = `seq, run, kind, key, op, part, target, body, phase, guard, state, sent_at "sentAt"`;
+const columns =
+  'seq, run, kind, key, op, part, target, body, phase, guard, before, state, sent_at "sentAt"';
 
 const carried = 'kind, key, op, part, target, body, phase, guard, why, before, approved';
 

@@ -104,6 +104,20 @@ test.each([
   expect(breaker.verdict()).toBe(verdict);
 });
 
+test.each([
+  [times(19, unread), false],
+  [times(20, unread), true],
+  [[...times(19, unread), stale, unread], false],
+])(
+  'twenty refused readings in a row, and no other, stop the route of readings: case %#',
+  (outcomes, is) => {
+    const breaker = createCircuitBreaker();
+    for (const outcome of outcomes) breaker.note(change('create'), outcome);
+    expect(breaker.blinds(change('create'))).toBe(is);
+    expect(breaker.holds(change('opt_out'))).toBe(false);
+  },
+);
+
 test('a look that is refused stops its route, and blinds what needs it', () => {
   const breaker = createCircuitBreaker();
   const route = 'contacts.list';

@@ -208,6 +208,32 @@ describe('an unanswered enrolment, where the platform shows no defaults', () => 
     expect(shown(stage, ann, 'ch_news')).toBe('opt_in');
   });
 
+  test('two that acted are not sent again after the person has left both channels', async () => {
+    let cut = 0;
+    const wire =
+      (send: Send): Send =>
+      async (request, signal) => {
+        const answer = await send(request, signal);
+        if (cut === 0 || request.method !== 'POST') return answer;
+        cut -= 1;
+        for (const channel of cut === 0 ? ['ch_news', 'ch_product'] : [])
+          stage.emulator.dashboard.leave(ann, channel);
+        throw new Unavailable('timed out', { acted: 'maybe' });
+      };
+    const stage: Stage = open({ platform: { quirks: ['enrol-touches'] }, wire });
+    stage.people.push(record('1', ann, 'yes', 'yes'), record('2', bob));
+    await stage.sync();
+    wish(stage, '1', { ch_news: 'no', ch_product: 'no' });
+    await stage.sync();
+    await stage.sync();
+    await stage.clock.advance(3_600_000);
+    wish(stage, '1', { ch_news: 'yes', ch_product: 'yes' });
+    cut = 2;
+    for (let nth = 0; nth < 3; nth += 1) await stage.sync();
+    const now = ['ch_news', 'ch_product'].map((channel) => shown(stage, ann, channel));
+    expect(now).toEqual(['opt_out', 'opt_out']);
+  });
+
   test('is no opt-out by the person where our own may have been read late', async () => {
     const { wire, cut } = cutting();
     const stage = open({ wire });

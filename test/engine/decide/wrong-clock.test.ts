@@ -1,6 +1,12 @@
 /** Our clock is slow, or was set back: a will of before an opt-out is not a newer one. */
 import { expect, test } from 'vitest';
-import { openStage, type StageOptions, shown } from '../../support/engine/engine-stage.ts';
+import {
+  alone,
+  openStage,
+  stageOf,
+  type StageOptions,
+  shown,
+} from '../../support/engine/engine-stage.ts';
 
 const hour = 3_600_000;
 const ANN = 'ann@example.com';
@@ -65,6 +71,46 @@ test.each(['full', 'fast'] as const)(
     expect(shown(stage, ANN)).toBe('opt_out');
   },
 );
+
+test('a consent that only a fast clock has passed opts nobody in, by an event', async () => {
+  let ahead = 0;
+  const stage = stageOf({ policy, ahead: () => ahead * hour });
+  await stage.sync();
+  stage.emulator.dashboard.leave(ANN, 'ch_news');
+  await stage.sync();
+  ahead = 72;
+  const at = stage.clock.now() + 48 * hour;
+  stage.people[0] = { ...stage.people[0], consent_at: new Date(at).toISOString() };
+  await alone(stage, '1');
+  expect(shown(stage, ANN)).toBe('opt_out');
+});
+
+test('an opt-out of now applies although the clock of the platform is slow', async () => {
+  let ahead = 0;
+  const { stage, says } = await stated(['1'], { policy, ahead: () => ahead * hour });
+  ahead = 2;
+  const at = stage.clock.now() + 2 * hour - 60_000;
+  says('1', 'yes', { unsubscribed: new Date(at).toISOString() });
+  expect((await stage.sync()).contacts.invalid).toBe(0);
+  expect(shown(stage, ANN)).toBe('opt_out');
+});
+
+test('a consent of now counts once a platform that was ten minutes slow is right', async () => {
+  let ahead = 0;
+  const { stage, wants } = await stated(['1'], { policy, ahead: () => ahead * hour });
+  stage.emulator.dashboard.leave(ANN, 'ch_news');
+  await stage.sync();
+  await stage.clock.advance(hour);
+  ahead = 1 / 6;
+  wants('1');
+  const at = stage.clock.now() + ahead * hour;
+  stage.people[0] = { ...stage.people[0], consent_at: new Date(at).toISOString() };
+  await stage.sync();
+  ahead = 0;
+  await stage.clock.advance(24 * hour);
+  await stage.sync();
+  expect(shown(stage, ANN)).toBe('opt_in');
+});
 
 test('a consent that a slow clock takes for the future counts once that is mended', async () => {
   let ahead = 0;

@@ -205,7 +205,8 @@ function conflictProblem(key: Key, part: string, fault: Complaint): RecordProble
  * Completes the changes that create or opt in a contact. `forbids`: the creation may bring channels
  * with it, and the CRM wants an opt-out from one. `former`: contacts under former addresses, which
  * are read again before sending. `changed`: the contact when its opt-out, `overrides`, was
- * overridden. `withdraws`: the CRM had stated an opt-out that the change withdraws.
+ * overridden. `withdraws`: the CRM had stated an opt-out that the change withdraws. `before` tells
+ * when the contact changed last, so that a recovery can tell whether anything has happened since.
  */
 function markEnrolments(decision: Decision, facts: PersonFacts): void {
   const { states, desired, recorded, shown } = facts;
@@ -232,7 +233,9 @@ function markEnrolments(decision: Decision, facts: PersonFacts): void {
     const isSpelt = change.target === undefined && !spellings.includes(undefined);
     const spelling = isSpelt ? spellings[0] : undefined;
     const body = { changed, forbids, former, newer, overrides, settles: isAll, since, withdraws };
-    return { ...change, body: canonicalJson({ ...body, spelling }) };
+    const seen = shown.find(({ id }) => id === change.target)?.changed;
+    const before = seen === undefined ? undefined : JSON.stringify(seen);
+    return { ...change, body: canonicalJson({ ...body, spelling }), before };
   };
   decision.changes = decision.changes.map(mark);
 }

@@ -70,10 +70,15 @@ export function fieldNames(fields: ContactFields): string[] {
 /**
  * Returns the function that converts a CRM record to canonical form. An invalid record, or one out
  * of scope, keeps only the opt-outs that it states. The latter needs no id and no address, but its
- * subscriptions must be readable, because they may be opt-outs. A consent after `now` does not
- * count, and one after `future` never will; both in epoch milliseconds.
+ * subscriptions must be readable, because they may be opt-outs. A consent after `passed` does
+ * not count, and one after `future` never will; all times are in epoch milliseconds.
  */
-export function contactDesire(fields: ContactFields, now: () => number, future = now) {
+export function contactDesire(
+  fields: ContactFields,
+  now: () => number,
+  passed = now,
+  future = now,
+) {
   const formOf = forms();
   const asks = asksOf(fields, now);
   const consentTime = fields.consentAt === undefined ? undefined : consentReader(fields.consentAt);
@@ -118,7 +123,7 @@ export function contactDesire(fields: ContactFields, now: () => number, future =
     }
     const stated = isOut ? null : statedAt(consentTime, value, faults);
     const early = (stated !== null && stated > future()) || undefined;
-    const consentAt = early || (stated ?? 0) <= now() ? stated : null;
+    const consentAt = early || (stated ?? 0) <= passed() ? stated : null;
     // Addresses are compared later. A condition without a result makes the record invalid.
     const isKept = asks.protect.map((ask) => answered(ask, value, found)).includes('yes');
     if (isOut || faults.length > 0) {
