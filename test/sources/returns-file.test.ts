@@ -63,12 +63,17 @@ describe('a CSV file', () => {
   });
 
   test.each([
-    ['a,b\n1,2\n', 'its first line is "a,b", and that of reports "return,email,crm id'],
-    ['a,b', 'its first line is "a,b"'],
-    ['a@x.y,1\n', 'its first line is "…@…"'],
-  ])('with another header is refused: %j', async (text, words) => {
+    'a,b\n1,2\n',
+    'a,b',
+    'a@x.y,1\n',
+    'Ann Example\n',
+    'ret_a,a@x.y\n',
+    'ret_a,Ann',
+    'return,mail,a,b,c,d,e\n',
+  ])('with another header is refused, and not quoted: %j', async (text) => {
     const path = fresh();
     writeFileSync(path, text);
+    const words = `${path}: its first line is not "${head.trim()}" →`;
     const { name, message } = await errorOf(tell(csv(path), left('a')));
     expect({ name, message }).toMatchObject({
       name: 'Invalid',
@@ -77,6 +82,17 @@ describe('a CSV file', () => {
     expect(() => csv(path).look()).toThrow(words);
     expect(readFileSync(path, 'utf8')).toBe(text);
   });
+
+  test.each([row('a'), row('a').trim(), row('a').replace(',a,', ',"a,""1""",')])(
+    'continues without a header where a reader has removed it with the lines it took: %j',
+    async (text) => {
+      const path = fresh();
+      writeFileSync(path, text);
+      expect(csv(path).look()).toBe(`appended to ${path}`);
+      await tell(csv(path), left('b'));
+      expect(readFileSync(path, 'utf8')).toBe(`${text.trim()}\n${row('b')}`);
+    },
+  );
 
   test('may have been saved by another program', async () => {
     const path = fresh();
