@@ -24,6 +24,8 @@ import {
   Interrupted,
   Invalid,
   RateLimited,
+  Rejected,
+  Unavailable,
   type ExpectedError,
 } from '../../domain/errors.ts';
 import type { OptOutReport } from '../../domain/opt-out-report.ts';
@@ -52,7 +54,7 @@ const mostListed = 100;
 
 const kind = 'contact' as const;
 
-/** The result. `stuck`: why nothing could be reported to the CRM; the run goes on. */
+/** The result. `stuck`: why not everything could be reported to the CRM; the run goes on. */
 export interface Reported {
   summary: WriteBackSummary;
   stuck?: Problem;
@@ -63,7 +65,7 @@ export interface Reported {
  * undefined if this mirror, or this kind of run, reports nothing.
  */
 export async function reportOptOuts(results: RunResults): Promise<Reported | undefined> {
-  const { run, begun, known, failure: runFailure, options, tally } = results;
+  const { run, begun, known, failure: runFailure, options, tally, breaker } = results;
   const { snapshot, writes, returns } = run;
   const { optOutReports, meta, transaction } = snapshot;
   // An undo decides about few people, and the next run about the others.
@@ -82,12 +84,15 @@ export async function reportOptOuts(results: RunResults): Promise<Reported | und
     const { rejected, waiting } = before;
     return { summary: { told: 0, rejected, ...(found ?? { ...none, waiting }) } };
   }
-  const { told, failure } = await deliverReports(
-    { ...finding, contacts, tally, shown: new Map() },
-    key,
-  );
+  const unread = new Map<Key, ExpectedError>();
+  const endsAt = run.clock.now() + mostMs;
+  const mayRead = () =>
+    !breaker.stopped() && run.clock.now() < endsAt && ![...unread.values()].some(isAboutAll);
+  const delivery = { ...finding, contacts, tally, shown: new Map(), unread, mayRead, endsAt };
+  const { told, failure } = await deliverReports(delivery, key);
   const stuckBefore = stuckIn(snapshot);
-  if (failure ?? stuckBefore) {
+  // If nobody could be read, the run has not learned whether the CRM can be reached.
+  if (failure ?? ((told > 0 || unread.size === 0) && stuckBefore)) {
     transaction(() => {
       if (!failure) meta.drop(metaName);
       else meta.set(metaName, storedStop.encode(stuckBefore?.since ?? run.clock.now(), failure));
@@ -102,11 +107,13 @@ export async function reportOptOuts(results: RunResults): Promise<Reported | und
     const problem = { ...about, class: 'rejected', cause: 'crm-refused' } as const;
     tally.notReported({ ...problem, reason: sayRejected(reason ?? '') }, false);
   }
-  const { leftOut = 0, doubtful = 0 } = found ?? {};
-  const summary = { told, rejected, waiting, leftOut, doubtful };
-  if (!failure) return { summary };
-  const many = counted(waiting, 'opt-out');
-  const reason = `${many} could not be reported to the CRM; the next run tries again: ${failure.message}`;
+  const summary = { told, rejected, ...none, ...found, waiting };
+  const error = failure ?? [...unread.values()].at(-1);
+  if (!error) return { summary };
+  const what = failure
+    ? `${counted(waiting, 'opt-out')} could not be reported to the CRM`
+    : `${counted(unread.size, 'contact')} to report could not be read on the platform`;
+  const reason = `${what}; the next run tries again: ${error.message}`;
   return { summary, stuck: { code: 'write-back-stuck', reason } };
 }
 
@@ -311,6 +318,10 @@ interface ReportDelivery extends Finding {
   contacts: MirrorContacts;
   /** What a fast run, which observes nobody, has read of people before it reports them. */
   shown: Map<Key, readonly ObservedRow[]>;
+  /** Why it could not read the others, whose reports wait. */
+  unread: Map<Key, ExpectedError>;
+  mayRead(): boolean;
+  endsAt: number;
 }
 
 /** Reports the opt-outs that are due. Returns the expected error that stopped it, if any. */
@@ -320,7 +331,6 @@ async function deliverReports(
 ): Promise<{ told: number; failure?: ExpectedError }> {
   const { run, returns } = delivery;
   const { optOutReports, transaction } = run.snapshot;
-  const endsAt = run.clock.now() + mostMs;
   let told = 0;
   const count = (n: number): void => void (told += n);
   try {
@@ -336,7 +346,7 @@ async function deliverReports(
           optOutReports.move(seq, there?.has(id) ? 'acked' : 'planned', { at });
       });
     }
-    for await (const due of inTurns(run, batchesOf(delivery, { key, endsAt })))
+    for await (const due of inTurns(run, batchesOf(delivery, key)))
       await tellSome(delivery, due, count);
   } catch (error) {
     if (!isExpected(error)) throw error;
@@ -346,8 +356,8 @@ async function deliverReports(
 }
 
 function* batchesOf(
-  { run, returns }: ReportDelivery,
-  { key, endsAt }: { key: Key | undefined; endsAt: number },
+  { run, returns, unread, endsAt }: ReportDelivery,
+  key: Key | undefined,
 ): Generator<ReturnedRow[]> {
   let before = '';
   for (let tried = 0; tried < mostTold; tried += returns.most) {
@@ -355,8 +365,9 @@ function* batchesOf(
     if (run.stop.aborted || at >= endsAt) return;
     const count = Math.min(returns.most, mostTold - tried);
     const { due: dueOfAll, dueOf } = run.snapshot.optOutReports;
-    const which = { kind, at, count };
-    const due = key === undefined ? dueOfAll(which) : dueOf({ ...which, key });
+    const which = { kind, at, count: unread.size === 0 ? count : mostTold };
+    const dueOrUnread = key === undefined ? dueOfAll(which) : dueOf({ ...which, key });
+    const due = dueOrUnread.filter(({ email }) => !unread.has(email)).slice(0, count);
     // Opt-outs that other runs have taken remain due; without this check the loop would not end.
     const seqs = due.map(({ seq }) => seq).join();
     if (due.length === 0 || seqs === before) return;
@@ -392,21 +403,16 @@ async function tellSome(
  * Throws the failure after storing it.
  */
 async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]): Promise<number> {
-  const { run, returns, tally, shown, contacts, optOuts } = delivery;
-  const { optOutReports, recorded, transaction } = run.snapshot;
-  for (const { email: key } of run.mode === 'fast' ? due : []) {
-    if (shown.has(key) || shown.size === mostRead) continue;
-    shown.set(key, await contacts.read({ key, id: recorded.get(kind, key)?.id }, run.stop));
-  }
+  const { run, returns, tally, shown, optOuts } = delivery;
+  const { optOutReports, transaction } = run.snapshot;
+  const known = run.mode === 'fast' ? await readContacts(delivery, due) : due;
   const at = run.clock.now();
   // The rest is marked as sent, on disk before the request is sent.
   const batch = transaction(() => {
-    const isRead = ({ email }: ReturnedRow) => run.mode !== 'fast' || shown.has(email);
     const isDue = (row: ReturnedRow) =>
       returns.takes(row) &&
       isStillOut(delivery, row) &&
       !optOuts.isBack(shown.get(row.email) ?? [], row);
-    const known = due.filter(isRead);
     const still = known.filter(isDue);
     for (const row of known) if (!still.includes(row)) optOutReports.drop(row.seq);
     const free = still.filter(({ email, crmId }) =>
@@ -454,6 +460,31 @@ async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]):
   });
   if (failure) throw failure;
   return answers.filter(({ is }) => is === 'told').length;
+}
+
+/** Reads the contacts to report, and returns the reports of those that it could read. */
+async function readContacts(
+  { run, contacts, shown, unread, mayRead }: ReportDelivery,
+  due: readonly ReturnedRow[],
+): Promise<ReturnedRow[]> {
+  for (const { email: key } of due) {
+    if (shown.has(key) || unread.has(key)) continue;
+    if (shown.size + unread.size === mostRead || !mayRead()) break;
+    try {
+      const id = run.snapshot.recorded.get(kind, key)?.id;
+      shown.set(key, await contacts.read({ key, id }, run.stop));
+    } catch (error) {
+      if (!isExpected(error) || error instanceof Interrupted) throw error;
+      unread.set(key, error);
+    }
+  }
+  return due.filter(({ email }) => shown.has(email));
+}
+
+/** Returns whether the platform would answer a request about another contact likewise. */
+function isAboutAll(error: ExpectedError): boolean {
+  if (error instanceof Unavailable) return error.status === undefined;
+  return !(error instanceof Rejected) || [401, 403].includes(error.status);
 }
 
 function spelledForCrm({ run, optOuts }: ReportDelivery, report: ReturnedRow): ReturnedRow {

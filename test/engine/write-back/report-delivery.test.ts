@@ -185,6 +185,60 @@ describe('a report that waits', () => {
     expect((await sync(world, returns, { mode })).returns).toMatchObject({ told: 1, waiting: 0 });
   });
 
+  const refused = (status: number) => ({ is: 'answer', status, body: { message: 'no' } }) as const;
+  const reads = (world: World) =>
+    world.server.arrived.filter(({ path }) => /search=(ann|bob)/.test(path));
+
+  test.each([400, 404, 500])(
+    'keeps nobody else waiting if its person is answered %i',
+    async (no) => {
+      const world = await standing('ann', 'bob', 'cid');
+      leave(world, 'ann', 'bob', 'cid');
+      await sync(world, away());
+      const play = world.server.fail(({ path }) => path.includes('bob'), refused(no));
+      // One at a time: the report that waits is the first of the next batch, too.
+      const { returns, names } = crm({ most: 1 });
+      const fast = await sync(world, returns, { mode: 'fast' });
+      expect(names()).toEqual(['cid ch_news', 'ann ch_news']);
+      expect(fast).toMatchObject({ status: 'rejected', returns: { told: 2, waiting: 1 } });
+      expect(fast.reasons.join()).toMatch(
+        /^1 contact to report could not be read on the platform; .*/,
+      );
+      play.undo();
+      await sync(world, returns, { mode: 'fast' });
+      expect(names().at(-1)).toBe('bob ch_news');
+    },
+  );
+
+  test('waits without a request about its person once the platform answers nobody', async () => {
+    const world = await standing('ann', 'bob');
+    leave(world, 'ann', 'bob');
+    await sync(world, away());
+    const { returns, heard } = crm();
+    const play = world.server.fail(() => true, refused(403));
+    await sync(world, returns, { mode: 'fast' });
+    expect(reads(world)).toHaveLength(1);
+    play.undo();
+    world.server.fail(() => true, { is: 'cut' });
+    world.people([...'uvwxyz'].map((name) => ({ email: at(name), news: 'yes' })));
+    const { reasons } = await sync(world, returns, { mode: 'fast' });
+    expect(reasons.join()).toContain('5 requests in a row had no usable answer');
+    expect({ reads: reads(world).length, heard }).toEqual({ reads: 1, heard: [] });
+  });
+
+  test('waits if reading takes longer than a minute, like everybody behind its person', async () => {
+    const names = ['ann', 'bob', 'cid'];
+    const world = await standing(...names);
+    leave(world, ...names);
+    await sync(world, away());
+    world.server.watch.arrived = ({ method }) => {
+      if (method === 'GET') world.clock.pass(40_000);
+    };
+    const { returns } = crm();
+    const fast = await sync(world, returns, { mode: 'fast' });
+    expect(fast.returns).toMatchObject({ told: 2, waiting: 1 });
+  });
+
   test('is not sent by an undo', async () => {
     const world = await standing('ann', 'bob');
     leave(world, 'ann');
