@@ -146,8 +146,9 @@ export function readMemory(place: MemoryPlace, known?: KnownMemory): Memory | un
 
 /** Throws Invalid if there is no memory although the key was made with one. */
 export function refuseLost({ path, keyFile }: MemoryPlace): void {
-  if ([path, partOf(path)].some((file) => existsSync(file))) return;
-  if (readMemoryKey(keyFile)?.madeFor === path)
+  // Another process that makes them begins the part, writes the key, and renames the part last.
+  if (readMemoryKey(keyFile)?.madeFor !== path) return;
+  if (![partOf(path), path].some((file) => existsSync(file)))
     throw lost(`${path}: the memory is missing that ${keyFile} was made for`);
 }
 

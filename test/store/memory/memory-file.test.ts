@@ -1,5 +1,8 @@
 /** The files of a memory: made, taken over, refused, given up; and the list in it. */
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
+  appendFileSync,
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -279,6 +282,20 @@ describe('a memory that is refused until it is restored or given up', () => {
     gone();
     open(undefined, true).close();
     expect(readdirSync(folder).filter((name) => name.includes('lost'))).toEqual([]);
+  });
+
+  test('not while the first memory is made: its key is read before its file is looked for', async () => {
+    const { files, path, keyFile } = place();
+    writeKey(`${keyFile}-made`);
+    appendFileSync(`${keyFile}-made`, `# Made by crm-mirror for ${path}\n`);
+    execFileSync('mkfifo', [keyFile]);
+    // The pipe opens once the key is read, and the memory is there before the key arrives.
+    const script = 'exec 3> "$1"; : > "$0"; cat "$1-made" >&3';
+    const maker = spawn('sh', ['-c', script, path, keyFile]);
+    const ended = once(maker, 'exit');
+    refuseLost(files);
+    expect(await ended).toEqual([0, null]);
+    expect(existsSync(path)).toBe(true);
   });
 
   test('an older memory, put back, is refused, or continues under another id once accepted', () => {
