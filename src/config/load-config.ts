@@ -1,7 +1,7 @@
 /**
  * Reads a configuration file with its defaults, and finds all mistakes in it before anything else.
  */
-import { lstatSync, statSync } from 'node:fs';
+import { lstatSync, realpathSync, statSync } from 'node:fs';
 import { dirname, resolve, basename, join } from 'node:path';
 import { z } from 'zod';
 import { codeOf, Invalid } from '../domain/errors.ts';
@@ -108,7 +108,8 @@ function liesIn(path: string, folder: string | undefined): boolean {
 function fileId(path: string): string {
   try {
     const found = statSync(path, { bigint: true, throwIfNoEntry: false });
-    if (found) return `${found.dev}:${found.ino}`;
+    // Some network file systems number no files.
+    if (found) return found.ino === 0n ? realpathSync(path) : `${found.dev}:${found.ino}`;
   } catch {
     // What is wrong with the path is reported where it is used.
   }

@@ -1,6 +1,7 @@
-import { linkSync, mkdirSync, symlinkSync } from 'node:fs';
+import fs, { linkSync, mkdirSync, symlinkSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { makeFolder, minimal } from '../support/config/config-folder.ts';
 
 const { mistakes, remove } = makeFolder();
@@ -297,6 +298,22 @@ describe('a file that two options name', () => {
   ])('is refused: %s', (content, option, other) => {
     const lines = found(content)?.map((line) => line.replace(/^mirror.yaml:\d+:\d+ {2}/, ''));
     expect(lines).toEqual([`${option}  is a file of ${other}, too  → name another one`]);
+  });
+
+  it('is found by its path on a file system without file numbers', () => {
+    const { statSync } = fs;
+    const numberless = (...asked: Parameters<typeof statSync>) => {
+      const stats = statSync(...asked);
+      return stats && Object.assign(stats, { ino: 0n });
+    };
+    const spy = vi.spyOn(fs, 'statSync').mockImplementation(numberless);
+    onTestFinished(() => {
+      spy.mockRestore();
+      syncBuiltinESMExports();
+    });
+    syncBuiltinESMExports();
+    expect(found(snapshot('acme.sqlite'))).toBeUndefined();
+    expect(found(snapshot('link.csv'))?.join()).toContain('is a file of contacts.source, too');
   });
 
   it('may be one that is only read, or that reports are written to by statements', () => {
