@@ -76,9 +76,9 @@ export type Certificate =
 // - `tell` yields the result of each report, in their order. If it throws, the outcome of the
 //   remaining reports is unknown, except after Invalid and RateLimited, when they were certainly
 //   refused. The run goes on.
-// - A report with an unknown outcome is sent again under the same id, which must change nothing if
-//   it has already arrived. If sending twice differs from sending once, `arrived` returns the
-//   reports that are already there.
+// - A report with an unknown outcome is sent again under the same id, listed in `repeated`, which
+//   must change nothing if it has already arrived. If sending twice differs from sending once,
+//   `arrived` returns the reports that are already there.
 // - Reasons contain no personal data and nothing from a response, because they are shown and
 //   logged.
 
@@ -90,7 +90,11 @@ export interface WriteBack {
   /** Returns whether this opt-out can be reported, given its CRM id (if any) and its channel. */
   takes(one: Pick<OptOutReport, 'crmId' | 'channel'>): boolean;
   /** Sends the reports. Throws Invalid if a person has to help, Unavailable, RateLimited. */
-  tell(batch: readonly OptOutReport[], signal: AbortSignal): AsyncGenerator<ReportResult, void>;
+  tell(
+    batch: readonly OptOutReport[],
+    signal: AbortSignal,
+    repeated?: ReadonlySet<string>,
+  ): AsyncGenerator<ReportResult, void>;
   /** Returns the ids of the reports that have already arrived. Throws the same errors as `tell`. */
   arrived?(batch: readonly OptOutReport[]): ReadonlySet<string>;
   /** Describes where reports go, and changes nothing. Throws Invalid if none can. */

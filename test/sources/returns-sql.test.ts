@@ -7,6 +7,7 @@ import { left, tell, errorOf, readAll, virtualClock } from '../support/sources/s
 import { sourceOn, type Stand, stands, tableOn } from '../support/databases.ts';
 
 const all = await stands();
+const never = new AbortController().signal;
 
 function returnsTo({ url, ca }: Pick<Stand, 'url' | 'ca'>, statement: string) {
   const wanted = sqlReturnsOptions.parse({ type: 'sql', url, ca, statement });
@@ -56,6 +57,14 @@ describe.each(all)('%s', (_, stand) => {
     ['/* its row */\n-- and\ndelete from {table} where id = :id', [done, none, none]],
     ['insert into {table} select 10 + id, email, news from {table} where id = :id', [done, none]],
     ["insert {ignore} into {table} values (1, :email, 'no') {nothing}", [done]],
+    [
+      'insert into {table} select 10 + id, email, news from {table} where id = :id and not exists (select 1 from {table} where id = 11)',
+      [done, done],
+    ],
+    [
+      "update {table} set news = 'no' where id = :id and not exists (select 1 from (select 1 x) y where x = 0)",
+      [done, none],
+    ],
     ['select id from {table} where id = :id', [done, done]],
   ])('rejects what a statement changes no row for: %s', async (statement, expected) => {
     const table = await people();
@@ -66,6 +75,19 @@ describe.each(all)('%s', (_, stand) => {
       .replace('{nothing}', isMysql ? '' : 'on conflict do nothing');
     const batch = ['1', '7', '1'].slice(0, expected.length).map((crmId) => left('a', { crmId }));
     expect(await tell(returnsTo(stand, text), ...batch)).toEqual(expected);
+  });
+
+  test.each([
+    'delete from {table} where id = :id',
+    "update {table} set news = 'no' where id = :id and news <> 'no'",
+    'insert into {table} select 11, email, news from {table} where id = :id and (select count(*) from {table}) = 3',
+  ])('accepts a repeated statement that changes no row: %s', async (statement) => {
+    const table = await people();
+    const back = returnsTo(stand, statement.replaceAll('{table}', table));
+    expect(await tell(back, left('a', { crmId: '1' }))).toEqual([done]);
+    expect(await tell(back, left('a', { crmId: '1' }))).toEqual([none]);
+    const again = back.tell([left('a', { crmId: '1' })], never, new Set(['ret_a']));
+    expect(await again.next()).toEqual({ done: false, value: done });
   });
 
   test('undoes a refused row, and writes the rest', async () => {

@@ -426,7 +426,9 @@ async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]):
   let failure: ExpectedError | undefined;
   try {
     const reports = batch.map((row) => spelledForCrm(delivery, row));
-    for await (const told of returns.tell(reports, run.abort)) {
+    const open = batch.filter(({ state }) => state === 'unknown');
+    const repeated = new Set(open.map(({ id }) => id));
+    for await (const told of returns.tell(reports, run.abort, repeated)) {
       const { email } = batch[answers.length] ?? { email: '' };
       answers.push(told);
       const isLast = batch.slice(answers.length).every((row) => row.email !== email);
@@ -439,12 +441,13 @@ async function tellBatch(delivery: ReportDelivery, due: readonly ReturnedRow[]):
     for (const { email } of batch) run.locks.endInFlight(run.id, email);
   }
   const endedAt = run.clock.now();
-  const rest = failure instanceof Invalid || failure instanceof RateLimited ? 'planned' : 'unknown';
+  const isRefused = failure instanceof Invalid || failure instanceof RateLimited;
   // Without a response the outcome is unknown, unless the failure shows that nothing arrived.
   transaction(() => {
     for (const [nth, row] of batch.entries()) {
       const told = answers[nth];
       const { seq, email: key, channel: part } = row;
+      const rest = isRefused && row.state !== 'unknown' ? 'planned' : 'unknown';
       if (!told) optOutReports.move(seq, rest, { at: endedAt, tried: nth === answers.length });
       else if (told.is === 'told') optOutReports.move(seq, 'acked', { at: endedAt });
       else {

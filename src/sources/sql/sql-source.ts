@@ -259,7 +259,7 @@ function cursorsOf({ url, table, query, updatedAt, zone }: SqlOptions) {
 const AT_ONCE = 100;
 const changesRows = /^(\s|--.*\n|\/\*[^]*?\*\/)*(with|update|delete|insert|replace|merge)\b/i;
 /** An insert that a repeated statement leaves out. */
-const mayDoNothing = /\b(on\s+conflict|ignore)\b/i;
+const mayDoNothing = /\b(on\s+conflict|ignore|insert\b[^]*\bnot\s+exists)\b/i;
 
 /** Returns a write-back that runs a statement with named parameters in the database of `reach`. */
 export function sqlReturns(
@@ -273,12 +273,12 @@ export function sqlReturns(
     most: AT_ONCE,
     reportsTogether: true,
     takes: ({ crmId }) => !needsId || crmId !== '',
-    async *tell(batch, signal) {
+    async *tell(batch, signal, repeated = new Set()) {
       const results: ReportResult[] = [];
       try {
         const writing = await openSession(reach, { signal, clock }, 'write');
         try {
-          for (const one of batch) results.push(await report(writing, pieces, one));
+          for (const one of batch) results.push(await report(writing, pieces, one, repeated));
           await writing.command('commit');
         } finally {
           await writing.close();
@@ -308,6 +308,7 @@ async function report(
   writing: Session,
   pieces: ReturnType<typeof namedIn>,
   { id, email, crmId, channel, cause, by }: OptOutReport,
+  repeated: ReadonlySet<string>,
 ): Promise<ReportResult> {
   const at = writing.time(by);
   const values = { return: id, id: crmId, email, channel, cause, at };
@@ -329,8 +330,9 @@ async function report(
     return { is: 'rejected', reason, fix: 'correct the record there, or statement of returns' };
   }
   await writing.command('release savepoint one');
-  if (count > 0 || !changesRows.test(statement) || mayDoNothing.test(statement))
-    return { is: 'told' };
+  // What an earlier attempt has changed may not match again.
+  const mustChange = changesRows.test(statement) && !repeated.has(id);
+  if (count > 0 || !mustChange || mayDoNothing.test(statement)) return { is: 'told' };
   const fix = 'is the id of the record in the table of statement of returns?';
   return { is: 'rejected', reason: 'the statement changed no row', fix };
 }

@@ -151,6 +151,24 @@ describe('an unreachable CRM', () => {
     expect(rows.map((row) => row.state)).toEqual([state]);
   });
 
+  test('is told which reports may have arrived before, whatever failed since', async () => {
+    const world = await standing('ann');
+    leave(world, 'ann');
+    const counts: (number | undefined)[] = [];
+    const errors = [new Invalid('no such column'), new Unavailable('away', { acted: 'maybe' })];
+    for (const error of [...errors, ...errors]) {
+      const { returns } = crm({
+        async *tell(_batch, _signal, repeated) {
+          counts.push(repeated?.size);
+          yield* [];
+          throw error;
+        },
+      });
+      await sync(world, returns);
+    }
+    expect(counts).toEqual([0, 0, 1, 1]);
+  });
+
   test('does not keep the mirror from being proven', async () => {
     const world = await standing('ann');
     leave(world, 'ann');
