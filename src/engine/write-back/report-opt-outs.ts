@@ -91,14 +91,14 @@ export async function reportOptOuts(results: RunResults): Promise<Reported | und
   const delivery = { ...finding, contacts, tally, shown: new Map(), unread, mayRead, endsAt };
   const { told, failure } = await deliverReports(delivery, key);
   const stuckBefore = stuckIn(snapshot);
-  // If nobody could be read, the run has not learned whether the CRM can be reached.
-  if (failure ?? ((told > 0 || unread.size === 0) && stuckBefore)) {
+  const { waiting, rejected } = optOutReports.counts({ kind });
+  // If all wait because nobody could be read, it is not known whether the CRM can be reached.
+  if (failure ?? ((told > 0 || waiting === 0) && stuckBefore)) {
     transaction(() => {
       if (!failure) meta.drop(metaName);
       else meta.set(metaName, storedStop.encode(stuckBefore?.since ?? run.clock.now(), failure));
     });
   }
-  const { waiting, rejected } = optOutReports.counts({ kind });
   // Those that the CRM rejected in this run are already listed.
   for (const row of key === undefined ? optOutReports.rejected(kind, mostListed) : []) {
     if (row.endedAt !== null && row.endedAt >= run.startedAt) continue;

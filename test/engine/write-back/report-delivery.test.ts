@@ -8,6 +8,7 @@ import { csvReturns } from '../../../src/sources/shared/files/file-write-back.ts
 import type { WriteBack } from '../../../src/sources/source.ts';
 import type { RunOptions } from '../../../src/engine/context/mirror-context.ts';
 import { run } from '../../../src/engine/run.ts';
+import { stuckIn } from '../../../src/engine/write-back/report-opt-outs.ts';
 import { hearing, told } from '../../support/engine/engine-stage.ts';
 import { createWorld, type World } from '../../support/engine/engine-world.ts';
 
@@ -242,6 +243,7 @@ describe('a report that waits', () => {
     const { reasons } = await sync(world, returns, { mode: 'fast' });
     expect(reasons.join()).toContain('5 requests in a row had no usable answer');
     expect({ reads: reads(world).length, heard }).toEqual({ reads: 1, heard: [] });
+    expect(stuckIn(world.snapshot)?.reason).toBe('away');
   });
 
   test('waits if reading takes longer than a minute, like everybody behind its person', async () => {
