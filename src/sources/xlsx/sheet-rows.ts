@@ -89,6 +89,7 @@ export function mergeReader() {
       row.push({ left, bottom });
       ranges.set(top, row);
     },
+    // Only what is open can grow, and a range is one element.
     closed: () => true,
   };
 }
