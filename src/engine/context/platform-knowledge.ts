@@ -101,9 +101,7 @@ export function nowByBoth({ clock, platformNow }: Clocks): BothTimes {
 
 /** Returns the same; while the platform states no time, its last known difference counts. */
 export function nowByKnown(clocks: StoredClocks): BothTimes {
-  const at = clocks.clock.now();
-  const aheadMs = aheadOf(clocks);
-  return { at, platformAt: aheadMs === null ? null : Math.floor(at - aheadMs) };
+  return timesBy(clocks)();
 }
 
 /** Returns a function that tells the time as `nowByKnown` does; reads the snapshot only once. */
@@ -111,8 +109,8 @@ export function timesBy({ clock, platformNow, snapshot }: StoredClocks): () => B
   const aheadMs = storedDifference(snapshot.meta)?.aheadMs;
   return () => {
     const at = clock.now();
-    const stored = aheadMs === undefined ? null : at - aheadMs;
-    return { at, platformAt: platformNow() ?? stored };
+    const by = platformNow() ?? (aheadMs === undefined ? undefined : at - aheadMs);
+    return { at, platformAt: by === undefined ? null : Math.floor(by) };
   };
 }
 

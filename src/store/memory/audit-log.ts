@@ -49,6 +49,14 @@ export function checkpointText(log: string, { seq, hash, at }: Head & { at: numb
   return `crm-mirror audit log ${log}\n${seq}\n${hash.toString('hex')}\n${at}\n`;
 }
 
+/** Selects all entries but writes, which are nearly all: an SQL condition with an index. */
+const isNoWrite = `body not like '["w"%'`;
+
+/** Selects writes, by the number of the entry of their run; 0 if they name none. */
+const isWrite = (row = '') => `${row}body like '["w"%'`;
+const runSql = (row = '') =>
+  `case when json_valid(${row}body) then ${row}${fieldSql('write', 'run')} else 0 end`;
+
 export const auditTables = `
   create table audit (
     seq integer primary key, person integer, body text not null, hash blob not null
@@ -60,21 +68,11 @@ export const auditTables = `
     public_key text not null, signature blob not null
   );
   create index audit_by_person on audit (person) where person is not null;
-  create index audit_but_writes on audit (seq) where body not like '["w"%';
+  create index audit_but_writes on audit (seq) where ${isNoWrite};
+  create index audit_by_run on audit (
+  ${runSql()}) where ${isWrite()};
   create table person (id integer primary key, mark blob not null, lookup blob, key blob);
   create unique index person_by_lookup on person (lookup) where lookup is not null;`;
-
-/** Selects all entries but writes, which are nearly all: an SQL condition with an index. */
-const isNoWrite = `body not like '["w"%'`;
-
-/** Selects writes, by the number of the entry of their run; 0 if they name none. */
-const isWrite = (row = '') => `${row}body like '["w"%'`;
-const runSql = (row = '') =>
-  `case when json_valid(${row}body) then ${row}${fieldSql('write', 'run')} else 0 end`;
-
-/** A memory of an older version lacks it until it is opened for writing. */
-export const auditIndex = `create index if not exists audit_by_run on audit (
-  ${runSql()}) where ${isWrite()}`;
 
 /** Selects some of these entries. Times are in milliseconds since the epoch. */
 interface NoWrites {

@@ -33,7 +33,7 @@ import { type BackupPart, copyOf } from '../database/database-backup.ts';
 import { metaIn } from '../database/meta-table.ts';
 import { statementsOf, transactionsOf } from '../database/prepared-statements.ts';
 import { hasHeader, headerOf, moveAside } from '../database/snapshot-folder.ts';
-import { auditIndex, auditLogIn, auditTables } from './audit-log.ts';
+import { auditLogIn, auditTables } from './audit-log.ts';
 import { doNotContactIn, doNotContactTables, writesIn } from './do-not-contact.ts';
 import {
   createMemoryKey,
@@ -114,7 +114,6 @@ export function openMemory(place: MemoryPlace, { known, acceptLost, randomHex }:
     return patiently(() => {
       setPragmas(db);
       db.pragma('secure_delete = ON'); // What is deleted must not stay in free pages.
-      db.exec(auditIndex);
       if (isBehind(found, known)) {
         const next = randomHex(8);
         transactionsOf(db).immediate(() => name(db, next, key));
